@@ -64,7 +64,7 @@ balanceOf(const program::RowLaunch &launch, int64_t rows, int64_t threads,
     if (llvm::AddOverflow(total, *sum, total))
       return std::nullopt;
   }
-  // Each thread has the tasks that begin in its parts (lower::Host::rowDispatcher).
+  // Each thread has the tasks that begin in its parts (lower::Rows::dispatcherOf).
   auto placeOf = [&](int64_t thread) {
     int64_t part =
         program::kRowParts / threads * thread + std::min(thread, program::kRowParts % threads);

@@ -6,7 +6,7 @@
 
 #include "compiler/lower/Functions.h"
 #include "compiler/lower/Schedule.h"
-#include "compiler/lower/program/Host.h"
+#include "compiler/lower/host/Host.h"
 #include "compiler/lower/program/RowTables.h"
 
 using namespace mlir;
@@ -80,7 +80,8 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
     for (const Phase &phase : kernel->phases)
       phases.push_back(phase.function);
   }
-  return Host(model, kernels, placements, program).write();
+  writeHost(model, kernels, placements, program);
+  return llvm::Error::success();
 }
 
 } // namespace heddle::lower

@@ -1,9 +1,10 @@
-// HostChecks: what shapes promise but can be checked only at run time: sizes are not negative, a
-// reshape keeps its elements, what is multiplied or joined agrees. Checked in heddle_program_sizes,
-// before anything runs, where the inputs decide; beside the op where something computed decides.
+// Checks: what is asked of which op, and the code that asks it.
 
+#include "compiler/lower/host/Checks.h"
+
+#include "compiler/graph/edit/Words.h"
 #include "compiler/graph/ragged/Ragged.h"
-#include "compiler/lower/program/Host.h"
+#include "compiler/lower/host/Memory.h"
 
 using namespace mlir;
 
@@ -185,8 +186,8 @@ private:
 } // namespace
 
 /// That sizes are not negative, and that a tensor fits in memory.
-void Host::checkTensor(Value tensor, const std::string &node,
-                       llvm::function_ref<void(const Check &)> visit) {
+static void checkTensor(Value tensor, const std::string &node,
+                        llvm::function_ref<void(const Check &)> visit) {
   if (!isa<RankedTensorType>(tensor.getType()) || graph::listOf(tensor))
     return;
   DimVector shape = graph::dimsOf(tensor);
@@ -203,7 +204,7 @@ void Host::checkTensor(Value tensor, const std::string &node,
            shape, graph::bytesOf(graph::elementOf(tensor))});
 }
 
-void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) {
+void forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) {
   std::string node = graph::nodeText(op->getLoc()) + ": ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
@@ -223,46 +224,54 @@ void Host::forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> v
   }
 }
 
+/// What is asked of which sizes: checks of one key hold together.
+static std::string keyOf(const Check &check) {
+  std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
+  for (const Dim &size : check.shape)
+    key += "|" + size.str();
+  return key;
+}
+
 /// i1: the check does not hold, or no int64 can tell.
-Value Host::violation(const Check &check) {
+Value Checks::violation(const Check &check) {
   Value overflow, isWrong;
   if (check.kind == Check::Memory) {
     isWrong = isBeyondMemory(check, &overflow);
   } else {
-    Value a = sizeCode->of(check.a, &overflow), b = sizeCode->of(check.b, &overflow);
+    Value a = sizes.of(check.a, &overflow), b = sizes.of(check.b, &overflow);
     auto differs = [&](Value x, Value y) -> Value {
-      return builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::ne, x, y);
+      return builder.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne, x, y);
     };
     if (check.kind == Check::AtMost)
-      isWrong = code->less(b, a);
+      isWrong = code.less(b, a);
     else if (check.kind == Check::NotNegative)
-      isWrong = code->less(a, b);
+      isWrong = code.less(a, b);
     else
       isWrong = differs(a, b);
     if (check.kind == Check::EqualOrOne)
-      isWrong = code->both(isWrong, differs(a, code->number(1)));
+      isWrong = code.both(isWrong, differs(a, code.number(1)));
   }
-  return overflow ? builder.createOrFold<arith::OrIOp>(code->loc, isWrong, overflow) : isWrong;
+  return overflow ? builder.createOrFold<arith::OrIOp>(code.loc, isWrong, overflow) : isWrong;
 }
 
 /// Sizes are multiplied one by one, those that are 0 as 1, so that what a Dim has cancelled out is
 /// tested too, and strides and loops of an empty tensor are bounded.
-Value Host::isBeyondMemory(const Check &check, Value *overflow) {
-  SizeArithmetic arithmetic{*code, overflow};
-  Value product = code->number(1), none = code->integerOf(builder.getI1Type(), 0);
-  Value isEmpty = none, one = code->number(1);
+Value Checks::isBeyondMemory(const Check &check, Value *overflow) {
+  SizeArithmetic arithmetic{code, overflow};
+  Value product = code.number(1), none = code.integerOf(builder.getI1Type(), 0);
+  Value isEmpty = none, one = code.number(1);
   for (const Dim &size : check.shape) {
-    Value value = sizeCode->of(size, overflow);
-    isEmpty = builder.createOrFold<arith::OrIOp>(code->loc, isEmpty, code->less(value, one));
-    product = arithmetic.mul(product, code->max(value, one));
+    Value value = sizes.of(size, overflow);
+    isEmpty = builder.createOrFold<arith::OrIOp>(code.loc, isEmpty, code.less(value, one));
+    product = arithmetic.mul(product, code.max(value, one));
   }
-  Value most = builder.createOrFold<arith::SelectOp>(code->loc, isEmpty, code->number(kMostOfEmpty),
-                                                     code->number(kMostBytes / check.elementBytes));
-  return code->less(most, product);
+  Value most = builder.createOrFold<arith::SelectOp>(code.loc, isEmpty, code.number(kMostOfEmpty),
+                                                     code.number(kMostBytes / check.elementBytes));
+  return code.less(most, product);
 }
 
 /// Those that the inputs decide, of what runs in any case, each once.
-void Host::forEachEntryCheck(llvm::function_ref<void(const Check &)> visit) {
+void Checks::forEachOfEntry(llvm::function_ref<void(const Check &)> visit) {
   llvm::StringSet<> seen;
   auto checkOp = [&](Operation *op) {
     forEachCheck(op, [&](const Check &check) {
@@ -270,75 +279,71 @@ void Host::forEachEntryCheck(llvm::function_ref<void(const Check &)> visit) {
         visit(check);
     });
   };
-  for (Operation &op : model.getBody().front()) {
+  for (Operation &op : host.model.getBody().front()) {
     checkOp(&op);
     if (isa<graph::GroupOp>(op))
       op.walk([&](Operation *inner) { checkOp(inner); });
   }
 }
 
-/// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold. Its
-/// numbers are stored at `values`.
-Value Host::writeEntryChecks(Value values) {
+Value Checks::writeEntry(const EntrySizes &entrySizes, Value values) {
   Type i32 = builder.getI32Type();
-  Value status = code->integerOf(i32, 0);
-  Value told[] = {code->number(0), code->number(0)};
+  Value status = code.integerOf(i32, 0);
+  Value told[] = {code.number(0), code.number(0)};
   auto report = [&](Value fails, const std::string &message, ArrayRef<Value> numbers = {}) {
     if (Code::constant(fails) == 0)
       return;
-    program.messages.push_back(message);
-    Value number = code->integerOf(i32, program.messages.size());
-    Value isFirst = builder.createOrFold<arith::CmpIOp>(code->loc, arith::CmpIPredicate::eq, status,
-                                                        code->integerOf(i32, 0));
-    Value isIt = code->both(fails, isFirst);
-    status = builder.createOrFold<arith::SelectOp>(code->loc, isIt, number, status);
+    host.program.messages.push_back(message);
+    Value number = code.integerOf(i32, host.program.messages.size());
+    Value isFirst = builder.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, status,
+                                                        code.integerOf(i32, 0));
+    Value isIt = code.both(fails, isFirst);
+    status = builder.createOrFold<arith::SelectOp>(code.loc, isIt, number, status);
     for (auto [i, value] : llvm::enumerate(numbers))
-      told[i] = builder.createOrFold<arith::SelectOp>(code->loc, isIt, value, told[i]);
+      told[i] = builder.createOrFold<arith::SelectOp>(code.loc, isIt, value, told[i]);
   };
   auto reportCheck = [&](const Check &check) {
     report(violation(check), messageOf(check), toldBy(check));
   };
-  for (BlockArgument input : model.getArguments())
-    checkTensor(input, "input '" + program.inputs[input.getArgNumber()].name + "': ", reportCheck);
-  forEachEntryCheck(reportCheck);
+  for (BlockArgument input : host.model.getArguments())
+    checkTensor(input,
+                "input '" + host.program.inputs[input.getArgNumber()].name + "': ", reportCheck);
+  forEachOfEntry(reportCheck);
   for (const auto &[text, wanted] : entrySizes) {
     Value overflow;
-    sizeCode->of(wanted.first, &overflow);
+    sizes.of(wanted.first, &overflow);
     if (overflow)
       report(overflow, wanted.second + "size '" + text + "' is larger than any memory");
   }
   for (auto [i, value] : llvm::enumerate(told))
-    code->store(builder.getI64Type(), value, values, code->number(i));
+    code.store(builder.getI64Type(), value, values, code.number(i));
   return status;
 }
 
-/// What is asked of which sizes: checks of one key hold together.
-std::string Host::keyOf(const Check &check) {
-  std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
-  for (const Dim &size : check.shape)
-    key += "|" + size.str();
-  return key;
-}
-
-bool Host::isEntryKnown(const Check &check) const {
+bool Checks::isEntryKnown(const Check &check) const {
   return storage.isEntryKnown(check.a) && storage.isEntryKnown(check.b) &&
          llvm::all_of(check.shape, [&](const Dim &size) { return storage.isEntryKnown(size); });
 }
 
 /// The numbers of the check's message; none where its text tells all.
-Values Host::toldBy(const Check &check) {
+Values Checks::toldBy(const Check &check) {
   if (check.kind == Check::Memory)
     return {};
   if (!check.told.empty())
-    return {sizeCode->of(check.told[0], nullptr), sizeCode->of(check.told[1], nullptr)};
-  return {sizeCode->of(check.a, nullptr), sizeCode->of(check.b, nullptr)};
+    return {sizes.of(check.told[0], nullptr), sizes.of(check.told[1], nullptr)};
+  return {sizes.of(check.a, nullptr), sizes.of(check.b, nullptr)};
+}
+
+void Checks::assumeEntry() {
+  auto &known = checked.emplace_back();
+  forEachOfEntry([&](const Check &check) { known.insert(keyOf(check)); });
 }
 
 /// Longer formulas say less than their numbers.
 static constexpr size_t kLongestName = 24;
 
 /// The message, with the names by which the caller knows the sizes, after their numbers.
-std::string Host::messageOf(const Check &check) const {
+std::string Checks::messageOf(const Check &check) const {
   std::string text = check.message;
   DimVector told = check.told;
   if (told.empty() && check.kind != Check::NotNegative && check.kind != Check::Memory)
@@ -358,16 +363,15 @@ std::string Host::messageOf(const Check &check) const {
   return text;
 }
 
-void Host::failUnless(const Check &check) {
-  code->when(violation(check), [&] {
+void Checks::failUnless(const Check &check) {
+  code.when(violation(check), [&] {
     Values told = toldBy(check);
-    told.resize(2, code->number(0));
-    fail(messageOf(check), told[0], told[1]);
+    told.resize(2, code.number(0));
+    host.fail(messageOf(check), told[0], told[1]);
   });
 }
 
-/// Beside an op: what neither the entry nor an op before it, here or around, has checked.
-void Host::writeChecks(Operation *op) {
+void Checks::write(Operation *op) {
   auto checkOp = [&](Operation *inner) {
     forEachCheck(inner, [&](const Check &check) {
       bool isOfRows =

@@ -1,8 +1,8 @@
-// HostRoutines: an op whose algorithm is one of runtime/routine becomes a call with one frame:
+// Routines: an op whose algorithm is one of runtime/routine becomes a call with one frame:
 // messages, results, attributes in alphabetical order, operands; of trees their scans.
 
+#include "compiler/lower/host/Services.h"
 #include "compiler/lower/program/ForestScans.h"
-#include "compiler/lower/program/Host.h"
 
 using namespace mlir;
 
@@ -66,34 +66,38 @@ static SmallVector<Dim> wordsOf(Attribute attr) {
 }
 
 /// The address of the scans of trees; 0 where all are walked.
-Value Host::scansOf(graph::ForestOp op) {
+Value Routines::scansOf(graph::ForestOp op) {
   if (!graph::elementOf(op.getX()).isF32())
-    return code->number(0);
+    return host.code.number(0);
   std::vector<char> scans =
       forestScans(*graph::constantIntegers(op.getNodes()), *graph::constantIntegers(op.getRoots()));
-  Value weights = area(program::Area::Weights);
-  Value place = entryCode->number(program.weights.own(std::move(scans)));
-  return entry.create<program::WordOp>(code->loc, entryCode->at(weights, entry.getI8Type(), place));
+  Value place = host.weightsAt(host.program.weights.own(std::move(scans)));
+  return host.entry.create<program::WordOp>(host.code.loc, place);
 }
 
-void Host::writeRoutine(Operation *op) {
+void Routines::addTensor(SmallVectorImpl<Value> &frame, Value tensor, Value address) {
+  Code &code = host.code;
+  frame.push_back(address);
+  frame.push_back(code.number(graph::onnxTypeOf(graph::elementOf(tensor))));
+  frame.push_back(code.number(graph::rankOf(tensor)));
+  for (const Dim &size : graph::dimsOf(tensor))
+    frame.push_back(sizes.dim(size));
+}
+
+void Routines::write(Operation *op) {
+  Code &code = host.code;
+  OpBuilder &builder = host.builder;
   Routine routine = routineOf(op);
   SmallVector<StringRef> texts(routine.messages.begin(), routine.messages.end());
-  SmallVector<Value> frame = {messages(texts)};
+  SmallVector<Value> frame = {host.messages(texts)};
   if (isa<graph::CustomOp>(op))
-    frame.append({code->number(op->getNumResults()), code->number(op->getNumOperands())});
-  auto addTyped = [&](Value tensor, bool isMade) {
-    frame.push_back(isMade ? code->number(0) : addressOf(tensor));
-    frame.push_back(code->number(graph::onnxTypeOf(graph::elementOf(tensor))));
-    frame.push_back(code->number(graph::rankOf(tensor)));
-    for (const Dim &size : graph::dimsOf(tensor))
-      frame.push_back(dim(size));
-  };
+    frame.append({code.number(op->getNumResults()), code.number(op->getNumOperands())});
   SmallVector<std::pair<Value, int64_t>> made;
   for (Value result : op->getResults()) {
-    if (Storage::isFound(result))
+    bool isMade = Storage::isFound(result);
+    if (isMade)
       made.emplace_back(result, frame.size());
-    addTyped(result, Storage::isFound(result));
+    addTensor(frame, result, isMade ? code.number(0) : memory.addressOf(result));
   }
   SmallVector<StringRef> names;
   for (StringAttr name : op->getName().getAttributeNames())
@@ -101,20 +105,20 @@ void Host::writeRoutine(Operation *op) {
   llvm::sort(names);
   for (StringRef name : names)
     for (const Dim &word : wordsOf(op->getAttr(name)))
-      frame.push_back(dim(word));
+      frame.push_back(sizes.dim(word));
   for (Value operand : op->getOperands())
-    addTyped(operand, false);
+    addTensor(frame, operand, memory.addressOf(operand));
   if (auto forest = dyn_cast<graph::ForestOp>(op))
     frame.push_back(scansOf(forest));
-  Value written = callOn(routine.service, frame);
+  Value written = host.callOn(routine.service, frame);
   Type i64 = builder.getI64Type();
   for (auto [result, place] : made) {
-    Value data = code->load(i64, written, code->number(place));
-    pointers[result] = builder.create<program::PointerOp>(code->loc, data);
-    SmallVector<Value> sizes;
+    Value data = code.load(i64, written, code.number(place));
+    memory.pointers[result] = builder.create<program::PointerOp>(code.loc, data);
+    SmallVector<Value> words;
     for (int64_t i = 0; i < graph::rankOf(result); ++i)
-      sizes.push_back(code->load(i64, written, code->number(place + 3 + i)));
-    bindDims(result, sizes);
+      words.push_back(code.load(i64, written, code.number(place + 3 + i)));
+    sizes.bindDims(result, words);
   }
 }
 

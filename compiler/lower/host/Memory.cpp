@@ -1,0 +1,112 @@
+// Memory: pointers to tensors, and the arena's buffers.
+
+#include "compiler/lower/host/Memory.h"
+
+#include "compiler/support/Mapped.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+Places placeBuffers(Code &code, SizeCode &sizeCode, const Storage &storage, Value *overflow) {
+  SizeArithmetic arithmetic{code, overflow};
+  std::map<std::string, Value> sizes; // many are alike
+  auto alignedSize = [&](const Dim &bytes) {
+    Value &size = sizes[bytes.str()];
+    if (!size) {
+      Value last = arithmetic.add(sizeCode.of(bytes, overflow), code.number(kAlignment - 1));
+      size = code.mul(code.div(last, code.number(kAlignment)), code.number(kAlignment));
+    }
+    return size;
+  };
+  Value zero = code.number(0);
+  Places places{SmallVector<Value>(storage.buffers.size(), zero), zero};
+  for (size_t i : storage.plan.order) {
+    Value &offset = places.offsets[i];
+    for (size_t below : storage.plan.below[i])
+      offset = code.max(
+          offset, arithmetic.add(places.offsets[below], alignedSize(storage.buffers[below].bytes)));
+    places.total =
+        code.max(places.total, arithmetic.add(offset, alignedSize(storage.buffers[i].bytes)));
+  }
+  return places;
+}
+
+std::optional<DimVector> sizesIn(Value x) {
+  if (auto group = x.getDefiningOp<graph::GroupOp>())
+    x = group.getBody().front().getTerminator()->getOperand(cast<OpResult>(x).getResultNumber());
+  return graph::shapeValue(x);
+}
+
+void Memory::bindEntry() {
+  Code &code = host.entryCode;
+  Type pointer = code.pointerType();
+  auto bind = [&](Value tensor, Value given, int64_t number) {
+    Value address = code.at(given, pointer, code.number(number));
+    pointers[tensor] = host.entry.create<program::LoadOp>(host.code.loc, pointer, address, 8);
+  };
+  Value inputs = host.area(program::Area::Inputs);
+  for (BlockArgument input : host.model.getArguments())
+    bind(input, inputs, input.getArgNumber());
+  Value outputs = host.area(program::Area::Outputs);
+  for (auto &[value, index] : storage.outputOf)
+    bind(value, outputs, index);
+}
+
+Value Memory::buffer(int64_t number) {
+  return host.code.at(arena, host.builder.getI8Type(), places.offsets[number]);
+}
+
+Value Memory::pointerOf(Value value) {
+  value = storage.rootOf(value);
+  if (auto known = pointers.find(value); known != pointers.end())
+    return known->second;
+  if (auto constant = value.getDefiningOp<graph::ConstantOp>()) {
+    Attribute key = constant.getValue();
+    if (!weightOf.count(key)) {
+      program::Weights &weights = host.program.weights;
+      std::vector<char> storage;
+      ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+      bool isBorrowed = storage.empty();
+      weightOf[key] = isBorrowed ? weights.borrow(bytes) : weights.own(std::move(storage));
+      if (isBorrowed)
+        support::letPagesGo(bytes); // until they are written
+    }
+    return host.weightsAt(weightOf[key]);
+  }
+  if (auto known = storage.bufferOf.find(value); known != storage.bufferOf.end())
+    return buffer(known->second);
+  // Made now: its size became known while running.
+  Value bytes = sizes.checkedBytes(value);
+  auto late = storage.lateOutputOf.find(value);
+  Value memory = late == storage.lateOutputOf.end() ? host.alloc(bytes)
+                                                    : host.allocOutput(late->second, bytes);
+  pointers[value] = memory;
+  return memory;
+}
+
+Value Memory::makeRoom(Value tensor, const Dim &bytes) {
+  auto known = storage.bufferOf.find(tensor);
+  Value room =
+      known == storage.bufferOf.end() ? host.alloc(sizes.dim(bytes)) : buffer(known->second);
+  pointers[tensor] = room;
+  return room;
+}
+
+Value Memory::addressOf(Value tensor) {
+  return host.builder.create<program::WordOp>(host.code.loc, pointerOf(tensor));
+}
+
+Value Memory::readInteger(Value tensor, int64_t index) {
+  if (auto known = sizesIn(tensor))
+    return sizes.dim((*known)[index]);
+  Code &code = host.code;
+  Type element = graph::elementOf(tensor);
+  Value memory = pointerOf(tensor);
+  return code.choose(
+      host.isFine(), host.builder.getI64Type(),
+      [&] { return Values{host.loadInteger(element, memory, index)}; },
+      [&] { return Values{code.number(0)}; })[0];
+}
+
+} // namespace heddle::lower
