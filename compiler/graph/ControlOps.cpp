@@ -35,6 +35,8 @@ LogicalResult IfOp::verify() {
 
 LogicalResult LoopOp::verify() {
   unsigned carried = getInits().size();
+  if (const auto count = static_cast<int64_t>(getScanCount()); count < 0)
+    return emitOpError("L1: scan_count must not be negative, but is ") << count;
   if (getBody().getNumArguments() != carried + 2)
     return emitOpError("L1: the region needs ") << carried + 2 << " arguments";
   if (getNumResults() != carried + getScanCount())
@@ -44,7 +46,9 @@ LogicalResult LoopOp::verify() {
 
 LogicalResult ScanOp::verify() {
   if (getStateCount() > getInputs().size() || getStateCount() > getNumResults())
-    return emitOpError("SC1: state_count is larger than the number of operands or results");
+    return emitOpError("SC1: state_count is ")
+           << static_cast<int64_t>(getStateCount())
+           << ", but must be from 0 to the number of operands and of results";
   if (getBody().getNumArguments() != getInputs().size())
     return emitOpError("SC1: the region needs ") << getInputs().size() << " arguments";
   return checkYield(*this, getBody(), getNumResults(), "SC1");

@@ -39,7 +39,8 @@ protected:
 constexpr StringLiteral kEveryOp = R"(
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %t: tensor<i1>, %n: tensor<i64>,
                 %im: tensor<1x2x5xf32>, %gd: tensor<1x2x3xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>,
-                %rows: tensor<?xi64, #graph.dims<"batch">>) {
+                %rows: tensor<?xi64, #graph.dims<"batch">>,
+                %padded: tensor<?x?xf32, #graph.dims<"batch", "seq">>) {
   UNARY
   %cmp = graph.less %x, %x : (tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xi1>
   %sel = graph.select %cmp, %x, %x : (tensor<2x3xi1>, tensor<2x3xf32>, tensor<2x3xf32>) -> tensor<2x3xf32>

@@ -227,7 +227,8 @@ def Graph_RowLengthsOp : Graph_Op<"row_lengths"> {
   let constraints = ["RL1: x is [of] of integers or [of, size] of integers, floats or i1; the result is i64 [of].",
                      "RL2: x is an argument of the function around it.",
                      "RL3: ops that name `size(of)` come after it.",
-                     "RL4: their results have no size that the run finds later: it names no symbols but those of arguments."];
+                     "RL4: their results have no size that the run finds later: it names no symbols but those of arguments.",
+                     "RL5: `size` is a size of an argument."];
   let arguments = (ins Graph_Tensor:$x, StrAttr:$size, StrAttr:$of,
                        DefaultValuedAttr<BoolAttr, "false">:$packs);
   let results = (outs Graph_Tensor:$lengths);

@@ -39,8 +39,9 @@ LogicalResult ConstantOp::verify() {
 }
 
 LogicalResult IotaOp::verify() {
-  if (getAxis() < 0 || static_cast<int64_t>(getAxis()) >= rankOf(getResult()))
-    return emitOpError("AX1: axis ") << getAxis() << " is outside of rank " << rankOf(getResult());
+  const auto axis = static_cast<int64_t>(getAxis());
+  if (axis < 0 || axis >= rankOf(getResult()))
+    return emitOpError("AX1: axis ") << axis << " is outside of rank " << rankOf(getResult());
   return success();
 }
 
@@ -337,6 +338,14 @@ LogicalResult BindSizesOp::verify() {
   return success();
 }
 
+/// Whether one of the tensors has this size, and not only one that names it.
+static bool hasSize(TypeRange types, const Dim &size) {
+  return llvm::any_of(types, [&](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && llvm::is_contained(dimsOf(tensor), size);
+  });
+}
+
 LogicalResult RowLengthsOp::verify() {
   DimVector dims = dimsOf(getX()), rows = {Dim::symbol(getOf())};
   bool isMask = dims.size() == 2;
@@ -354,6 +363,9 @@ LogicalResult RowLengthsOp::verify() {
       !isa_and_nonnull<func::FuncOp>((*this)->getParentOp()))
     return emitOpError("RL2: x must be an argument of the function around it");
   Block *block = (*this)->getBlock();
+  if (!hasSize(block->getArgumentTypes(), Dim::symbol(getSize())))
+    return emitOpError("RL5: no argument of the function has the size '")
+           << getSize() << "', which is the most that a row may have; give one that size";
   llvm::StringSet<> known = symbolsOf(block->getArgumentTypes());
   bool isBefore = true;
   for (Operation &op : *block) {

@@ -48,8 +48,30 @@ func.func @l1(%c: tensor<i1>, %n: tensor<i64>) {
 
 // -----
 
+func.func @l1_scan_count(%c: tensor<i1>, %n: tensor<i64>) {
+  // expected-error @+1 {{L1: scan_count must not be negative, but is -1}}
+  graph.loop %n, %c, %n {scan_count = -1 : i64} : (tensor<i64>, tensor<i1>, tensor<i64>) -> () {
+  ^bb0(%k: tensor<i64>, %d: tensor<i1>, %s: tensor<i64>):
+    graph.yield %c : tensor<i1>
+  }
+  return
+}
+
+// -----
+
+func.func @sc1_negative(%x: tensor<2xf32>) {
+  // expected-error @+1 {{SC1: state_count is -1, but must be from 0 to the number of operands and of results}}
+  graph.scan %x {state_count = -1} : (tensor<2xf32>) -> () {
+  ^bb0(%k: tensor<f32>):
+    graph.yield
+  }
+  return
+}
+
+// -----
+
 func.func @sc1(%x: tensor<2xf32>) {
-  // expected-error @+1 {{SC1: state_count is larger than the number of operands or results}}
+  // expected-error @+1 {{SC1: state_count is 1, but must be from 0 to the number of operands and of results}}
   graph.scan %x {state_count = 1} : (tensor<2xf32>) -> () {
   ^bb0(%k: tensor<f32>):
     graph.yield

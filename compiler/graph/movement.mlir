@@ -335,6 +335,14 @@ func.func @rl4(%x: tensor<?x?xf32, #graph.dims<"batch", "seq">>, %n: tensor<?xi6
 
 // -----
 
+func.func @rl5(%n: tensor<?xi64, #graph.dims<"batch">>, %x: tensor<?x?xf32, #graph.dims<"batch", "2*seq">>) {
+  // expected-error @+1 {{RL5: no argument of the function has the size 'seq', which is the most that a row may have; give one that size}}
+  %r = graph.row_lengths %n {of = "batch", size = "seq"} : (tensor<?xi64, #graph.dims<"batch">>) -> tensor<?xi64, #graph.dims<"batch">>
+  return
+}
+
+// -----
+
 func.func @bs1(%x: tensor<2xi64>) {
   // expected-error @+1 {{BS1: 'tensor<2xi64>' is no static tensor of integers with 1 elements}}
   graph.bind_sizes %x {symbols = #graph.dims<"$a">, message = ""} : tensor<2xi64>
@@ -354,5 +362,13 @@ func.func @bs2(%x: tensor<1xi64>, %told: tensor<3xi64>) {
 func.func @iota_axis() {
   // expected-error @+1 {{AX1: axis 1 is outside of rank 1}}
   %y = graph.iota {axis = 1 : i64} : () -> tensor<4xi64>
+  return
+}
+
+// -----
+
+func.func @iota_before() {
+  // expected-error @+1 {{AX1: axis -1 is outside of rank 1}}
+  %y = graph.iota {axis = -1 : i64} : () -> tensor<4xi64>
   return
 }

@@ -10,8 +10,6 @@ using namespace mlir;
 namespace heddle::mechanism {
 namespace {
 
-constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-
 /// The schedule of one group.
 struct Reader {
   graph::GroupOp group;
@@ -62,13 +60,13 @@ private:
     }
     auto number = dyn_cast<IntegerAttr>(field.getValue());
     bool isNumber = number && number.getType().isSignlessInteger(64);
-    if (isNumber && (isKernel() || (number.getInt() >= 1 && number.getInt() <= kLargest)))
+    int64_t most = mostOf(name);
+    if (isNumber && (isKernel() || (number.getInt() >= 1 && number.getInt() <= most)))
       return success();
     if (isKernel())
       return refuse("SK3") << "knob '" << name << "' must be an i64, but is " << field.getValue();
-    return refuse("SK3") << "knob '" << name << "' must be an i64 from 1 to " << kLargest
-                         << ", but is " << field.getValue()
-                         << "; leave it out, and lower finds a number";
+    return refuse("SK3") << "knob '" << name << "' must be an i64 from 1 to " << most << ", but is "
+                         << field.getValue() << "; leave it out, and lower finds a number";
   }
 
   LogicalResult readVersions(Attribute versions) const {
@@ -99,6 +97,10 @@ private:
   }
 };
 } // namespace
+
+int64_t mostOf(StringRef knob) {
+  return knob == "m" || knob == "n" ? 256 : std::numeric_limits<int32_t>::max();
+}
 
 LogicalResult verifySchedules(Operation *root) {
   bool isValid = true;

@@ -129,6 +129,17 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
+func.func @main(%x: tensor<4x8xf32>, %w: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{SK3: knob 'n' must be an i64 from 1 to 256, but is 1000003 : i64; leave it out, and lower finds a number}}
+  %g = graph.group "g" {schedule = {mechanism = "contraction", m = 256 : i64, n = 1000003 : i64}} : tensor<4x8xf32> {
+    %p = graph.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    graph.yield %p : tensor<4x8xf32>
+  }
+  return %g : tensor<4x8xf32>
+}
+
+// -----
+
 func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   // expected-error @+1 {{SK3: knob 'chunk' must be an i64 from 1 to 2147483647, but is 64 : i32; leave it out, and lower finds a number}}
   %g = graph.group "g" {schedule = {mechanism = "pointwise", chunk = 64 : i32}} : tensor<4x8xf32> {

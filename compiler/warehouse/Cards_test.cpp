@@ -248,4 +248,17 @@ TEST_F(Cards, writeTheScheduleAndTheirName) {
             "x.mlir: error: card 'x' has no knob 'q'; its knobs: m");
 }
 
+TEST_F(Cards, sayWhichKnobIsTooLarge) {
+  Card card = llvm::cantFail(warehouse::parseCard(
+      context, replaced(replaced(kCard, "[4, 8]", "[4, 257, -1]"), "= 8 :", "= 4 :"), "x.mlir"));
+  auto problemWith = [&](int64_t m) {
+    return llvm::toString(warehouse::apply(card, group(), {{"m", m}}));
+  };
+  EXPECT_EQ(problemWith(257), "group 'dense': card 'x' matched but could not be applied: error: "
+                              "knob 'm' is 257, but must be from 0 to 256 (x.mlir)");
+  EXPECT_EQ(problemWith(-1), "group 'dense': card 'x' matched but could not be applied: error: "
+                             "knob 'm' is -1, but must be from 0 to 256 (x.mlir)");
+  EXPECT_EQ(problemWith(4), "");
+}
+
 } // namespace

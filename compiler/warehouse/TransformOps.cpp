@@ -3,6 +3,8 @@
 
 #include "compiler/warehouse/TransformOps.h"
 
+#include "compiler/mechanism/Schedules.h"
+
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -65,6 +67,10 @@ static DiagnosedSilenceableFailure writeSchedule(transform::TransformOpInterface
     auto value = values.size() == 1 ? dyn_cast<IntegerAttr>(values.front()) : IntegerAttr();
     if (!value)
       return emitDefiniteFailure(op) << "needs one integer for knob '" << name.getValue() << "'";
+    int64_t number = value.getInt(), most = heddle::mechanism::mostOf(name.getValue());
+    if (mechanism->type != CardType::Kernel && (number < 0 || number > most))
+      return emitDefiniteFailure(op) << "knob '" << name.getValue() << "' is " << number
+                                     << ", but must be from 0 to " << most;
     // Zero leaves the value to lower, which knows the sizes of the machine's caches.
     if (value.getInt() != 0 || mechanism->type == CardType::Kernel)
       schedule.set(name, builder.getI64IntegerAttr(value.getInt()));

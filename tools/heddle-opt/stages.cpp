@@ -1,9 +1,11 @@
 // stages: the stages after partition as passes: heddle-plan chooses cards and knobs, heddle-lower
 // writes the kernels and the program around them; heddle-verify is what both begin with.
+// heddle-rematerialise is the step of planning that saves memory, for groups as they are given.
 
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Verify.h"
+#include "compiler/plan/Rematerialise.h"
 #include "compiler/program/Dialect.h"
 #include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
@@ -73,9 +75,11 @@ struct PlanPass final : Stage {
     CompileOptions options;
     options.without.insert(without.begin(), without.end());
     options.verifiesStages = true;
+    options.memoryLimitBytes = memory;
     Compiled compiled;
     compiled.context = {module.getContext(), [](MLIRContext *) {}}; // it belongs to the driver
     compiled.graph = module.clone();
+    compiled.program.model = "@main"; // in messages
     compiled.target = target;
     compiled.machine = machine;
     Stages stages(options);
@@ -90,6 +94,8 @@ struct PlanPass final : Stage {
   }
 
   Pass::ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
+  Pass::Option<int64_t> memory{*this, "memory", llvm::cl::init(0),
+                               llvm::cl::desc("as of heddle compile --memory, in bytes")};
 };
 
 struct LowerPass final : Stage {
@@ -113,6 +119,51 @@ struct LowerPass final : Stage {
   }
 };
 
+struct RematerialisePass final : PassWrapper<RematerialisePass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RematerialisePass)
+  RematerialisePass() = default;
+  RematerialisePass(const RematerialisePass &other) : PassWrapper(other) {}
+  StringRef getArgument() const final { return "heddle-rematerialise"; }
+  StringRef getDescription() const final {
+    return "groups compute results again, so that few bytes are alive between them";
+  }
+
+  void runOnOperation() final {
+    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
+    if (main && succeeded(verifyStage(getOperation())) && succeeded(run(main)))
+      return;
+    if (!main)
+      getOperation().emitError("there is no function @main");
+    signalPassFailure();
+  }
+
+private:
+  LogicalResult run(func::FuncOp main) {
+    std::map<std::string, int64_t> needed;
+    for (const std::string &each : temporaries) {
+      auto [group, text] = StringRef(each).rsplit('=');
+      if (text.getAsInteger(10, needed[group.str()]))
+        return main.emitError() << "'" << each << "' is not group=bytes";
+    }
+    program::Machine machine; // with the rates that any has
+    plan::Rematerialisation found = share > 0
+                                        ? plan::rematerialiseWithin(main, share, needed, machine)
+                                        : plan::rematerialise(main, bytes, needed, machine);
+    emitRemark(main.getLoc()) << found.bytes << " bytes are alive at most, for "
+                              << llvm::formatv("{0:F1} %", 100 * found.share).str() << " more time";
+    if (auto problem = plan::recompute(main, found.all))
+      return main.emitError() << "group '" << problem->first << "': " << problem->second;
+    return success();
+  }
+
+  Option<int64_t> bytes{*this, "bytes", llvm::cl::init(0),
+                        llvm::cl::desc("the most that may be alive, if that is possible")};
+  Option<double> share{*this, "share", llvm::cl::init(0),
+                       llvm::cl::desc("of the time; instead, the fewest bytes for so much more")};
+  ListOption<std::string> temporaries{
+      *this, "temporaries", llvm::cl::desc("what groups need while they run: group=bytes")};
+};
+
 /// Verifies a module as between two stages.
 struct VerifyPass final : PassWrapper<VerifyPass, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyPass)
@@ -130,6 +181,7 @@ void registerStages() {
     backend->registerPasses();
   PassRegistration<PlanPass>();
   PassRegistration<LowerPass>();
+  PassRegistration<RematerialisePass>();
   PassRegistration<VerifyPass>();
 }
 
