@@ -4,6 +4,7 @@
 
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/partition/order/Sequence.h"
 
 using namespace mlir;
 
@@ -14,8 +15,8 @@ using warehouse::Fit;
 namespace {
 class Grower {
 public:
-  Grower(Block &block, const warehouse::Warehouse &cards, IsHost isHost)
-      : block(block), cards(cards), isHost(isHost) {
+  Grower(Groups &groups, const warehouse::Warehouse &cards)
+      : groups(groups), block(groups.block), cards(cards) {
     int64_t number = 0;
     for (Operation &op : block)
       places[&op] = number++;
@@ -60,7 +61,7 @@ private:
   bool isOpen(Operation *op) {
     // A view belongs to no group, but a card may read through it.
     bool mayBe = isa<graph::ReshapeOp>(op) ? !graph::joinsRows(op) : !isHost(op);
-    return op->getBlock() == &block && mayBe && !claimOf.contains(op);
+    return op->getBlock() == &block && mayBe && !claimOf.contains(op) && !groups.has(op);
   }
 
   Claim growFrom(Operation *skeleton, bool hasSeveral) {
@@ -105,14 +106,13 @@ private:
     return true;
   }
 
-  /// Gives back what is better elsewhere, where the rest still matches: prologues that can be the
-  /// epilogue of another skeleton op, those that are costly to compute again for each reader, and
-  /// views at the rim, which are free outside.
+  /// Gives back what is better outside, where the rest still matches.
   void giveBack() {
     for (bool isShrinking = true; isShrinking;) {
       isShrinking = false;
       for (Operation *op : archive.ops) {
-        if (!isBetterOutside(op))
+        if (!groups.policy.givesBack(op, archive.ops,
+                                     [&](Operation *other) { return isOpen(other); }))
           continue;
         SmallVector<Operation *> rest(archive.ops);
         llvm::erase(rest, op);
@@ -126,27 +126,6 @@ private:
         break;
       }
     }
-  }
-
-  bool isBetterOutside(Operation *op) {
-    auto isInside = [&](Operation *other) { return llvm::is_contained(archive.ops, other); };
-    bool isPrologue = llvm::none_of(op->getOperands(), [&](Value operand) {
-      return operand.getDefiningOp() && isInside(operand.getDefiningOp());
-    });
-    if (isa<graph::ReshapeOp>(op))
-      return isHost(op) && (isPrologue ? !readsMove(op) : op == archive.ops.back());
-    if (!isPrologue || !graph::isElementwise(op))
-      return false;
-    return graph::isCostly(op) || llvm::any_of(op->getOperands(), [&](Value operand) {
-             Operation *source = operand.getDefiningOp();
-             return source && isOpen(source) && warehouse::decides(source);
-           });
-  }
-
-  /// A view of what only moved: it saves the move's copy where it is read through.
-  static bool readsMove(Operation *reshape) {
-    Operation *source = reshape->getOperand(0).getDefiningOp();
-    return source && graph::isMovement(source) && !isa<graph::ReshapeOp>(source);
   }
 
   /// The members with this op, operands first, when some card still may match them.
@@ -212,9 +191,9 @@ private:
     return false;
   }
 
+  Groups &groups;
   Block &block;
   const warehouse::Warehouse &cards;
-  IsHost isHost;
   llvm::DenseMap<Operation *, int64_t> places; // in the block
   std::vector<Claim> claims;
   llvm::DenseMap<Operation *, size_t> claimOf;
@@ -225,36 +204,52 @@ private:
 };
 } // namespace
 
-/// Moves what is between the ops and follows from them after the last one.
-static void moveReadersBehind(ArrayRef<Operation *> ops) {
-  llvm::SmallPtrSet<Operation *, 32> inside(ops.begin(), ops.end()), moved;
-  Operation *last = ops.back(), *end = last;
-  for (Operation *op = ops.front(), *next; op != last; op = next) {
-    next = op->getNextNode();
-    if (inside.contains(op))
-      continue;
-    bool follows = false;
-    op->walk([&](Operation *inner) {
-      for (Value operand : inner->getOperands())
-        if (Operation *source = operand.getDefiningOp())
-          follows |= inside.contains(source) || moved.contains(source);
+/// Whether ops of another claim or of none read what is made before the last op.
+static bool isReadBetween(const Claim &claim, Block &block) {
+  return llvm::any_of(ArrayRef(claim.ops).drop_back(), [&](Operation *op) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return !llvm::is_contained(claim.ops, block.findAncestorOpInBlock(*user));
     });
-    if (!follows)
-      continue;
-    op->moveAfter(end);
-    moved.insert(op);
-    end = op;
-  }
+  });
 }
 
-std::vector<Claim> growClaims(Block &block, const warehouse::Warehouse &cards, IsHost isHost,
-                              std::vector<Claim> begun) {
-  std::vector<Claim> claims = Grower(block, cards, isHost).run(std::move(begun));
-  for (const Claim &claim : claims)
-    moveReadersBehind(claim.ops);
+void moveReadersBehind(std::vector<Claim> &claims, Groups &groups) {
+  llvm::DenseMap<Operation *, Operation *> lastOf;               // of a claim's ops
+  llvm::DenseMap<Operation *, SmallVector<Operation *>> members; // by their last, last to first
+  auto membersOf = [&](Operation *head) {
+    if (Group *group = groups.of(head))
+      return group->members;
+    auto claim = members.find(head);
+    return claim == members.end() ? SmallVector<Operation *>{head} : claim->second;
+  };
+  auto headOf = [&](Operation *op) {
+    op = groups.headOf(op);
+    auto last = lastOf.find(op);
+    return last == lastOf.end() ? op : last->second;
+  };
+  std::optional<Sequence> sequence;
+  llvm::erase_if(claims, [&](const Claim &claim) {
+    if (!isReadBetween(claim, groups.block))
+      return false;
+    if (!sequence)
+      sequence.emplace(groups.block, membersOf, headOf);
+    SmallVector<Operation *> ops(claim.ops);
+    llvm::sort(ops, [&](Operation *a, Operation *b) { return sequence->isBefore(a, b); });
+    if (!sequence->mayJoin(ops))
+      return true;
+    sequence->join(ops);
+    for (Operation *op : ops)
+      lastOf[op] = ops.back();
+    members[ops.back()].assign(ops.rbegin(), ops.rend());
+    return false;
+  });
   for (Claim &claim : claims)
     llvm::sort(claim.ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  return claims;
+}
+
+std::vector<Claim> growClaims(Groups &groups, const warehouse::Warehouse &cards,
+                              std::vector<Claim> begun) {
+  return Grower(groups, cards).run(std::move(begun));
 }
 
 } // namespace heddle::partition

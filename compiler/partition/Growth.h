@@ -2,25 +2,18 @@
 #ifndef HEDDLE_PARTITION_GROWTH_H
 #define HEDDLE_PARTITION_GROWTH_H
 
-#include "compiler/warehouse/Warehouse.h"
+#include "compiler/partition/Groups.h"
 
 namespace heddle::partition {
-
-/// Of a group, however it came about.
-inline constexpr size_t kMostOps = 256;
-
-/// Ops that are computed again for each reader, and readers that do so.
-inline constexpr size_t kMostCopied = 4;
 
 /// A subgraph that some card takes as a whole. Results of several of its ops may be read elsewhere
 /// if the card's mechanism stores them; then no such reader leads back into it.
 struct Claim {
-  llvm::SmallVector<mlir::Operation *> ops;        // operands first
-  const mechanism::Mechanism *mechanism = nullptr; // of the card
+  llvm::SmallVector<mlir::Operation *> ops; // operands first
+  const Mechanism *mechanism = nullptr;     // of the card
 };
 
-/// What growth asks of an op or of a claim.
-using IsHost = llvm::function_ref<bool(mlir::Operation *)>;
+/// What growth asks of a claim.
 using IsWanted = llvm::function_ref<bool(const Claim &)>;
 
 /// PluS's algorithms 1 and 2 (Wu et al., USENIX ATC 2025, 4.3) on one block: from each op with a
@@ -32,10 +25,14 @@ using IsWanted = llvm::function_ref<bool(const Claim &)>;
 ///
 /// What is begun already comes first, and grows by all producers and readers as well.
 ///
-/// So no grouping can close a cycle. Ops that are `isHost` belong to no group. Readers of a claim
-/// that are between its ops are moved after the last of them.
-std::vector<Claim> growClaims(mlir::Block &block, const warehouse::Warehouse &cards, IsHost isHost,
+/// So no grouping can close a cycle. Ops of groups, and those that are `isHost`, are in none. What
+/// the policy finds better outside is given back.
+std::vector<Claim> growClaims(Groups &groups, const warehouse::Warehouse &cards,
                               std::vector<Claim> begun);
+
+/// Moves what reads claims between their ops after the last of them. Leaves out claims if that
+/// would close a cycle, or move something to the other side of an op that others may not pass.
+void moveReadersBehind(std::vector<Claim> &claims, Groups &groups);
 
 } // namespace heddle::partition
 

@@ -1,33 +1,34 @@
 // Partition: splits a graph into groups, each to become one kernel.
 //
 // What a card claims as a whole is grown around its skeleton ops first (Growth.cpp). The rest is
-// fused as Apollo's Layer I does (Zhao et al., MLSys 2022): one walk over the ops of a block, last
-// to first: an op joins the group of its users when all of them are in one group and the two fit
-// one loop nest. What only one group reads needs no memory, and since every use is inside, joining
-// can never close a cycle. A group has one root, its last op, whose results are the group's
-// results; those that walk the same elements become one with several in the end (Siblings.cpp).
+// fused as Apollo's Layer I does (Joining.cpp). What only one group reads needs no memory, and
+// since every use is inside, joining can never close a cycle. A group has one root, its last op,
+// whose results are the group's results; those that walk the same elements become one with several
+// in the end (Siblings.cpp).
+//
+// What may be one kernel is said by the table of mechanisms and the cards; what pays, by the policy
+// (policy/FusionPolicy.h), which a plan overrides: by names of nodes (given/Wishes.cpp), or op by
+// op (given/Given.cpp).
 //
 // Keeps: every op that computes is in a group, in several only where it is cheap; reshapes (views),
 // constants and control flow are in none.
 
 #include "compiler/partition/Partition.h"
 
-#include "compiler/graph/LoopNest.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
-#include "compiler/partition/AttentionGradients.h"
 #include "compiler/partition/Bands.h"
-#include "compiler/partition/Order.h"
-#include "compiler/partition/Partitioner.h"
-#include "compiler/partition/Regions.h"
-#include "compiler/partition/Sinks.h"
+#include "compiler/partition/Steps.h"
+#include "compiler/partition/given/Parts.h"
+#include "compiler/partition/order/Order.h"
+#include "compiler/partition/order/Regions.h"
+#include "compiler/partition/order/Sinks.h"
 
 using namespace mlir;
 
 namespace heddle::partition {
 
-/// The step that makes a group of these ops, operands first, for the mechanism.
-static StringRef stepOf(const Mechanism &made, ArrayRef<Operation *> ops) {
+StringRef stepOf(const Mechanism &made, ArrayRef<Operation *> ops) {
   bool isGates = &made == &mechanism::kContraction && mechanism::isReadInParts(ops);
   return isGates ? kGates : made.name;
 }
@@ -48,249 +49,21 @@ bool isSplittable(StringRef step) {
   return made ? made->isSplittable : step == kSeveral || step == kGates;
 }
 
-using graph::DimVector;
-
-static bool isDepthwise(graph::ConvOp op) {
-  auto outputs = graph::dimsOf(op.getW())[0].constant();
-  return op.getGroups() > 1 && outputs == op.getGroups() && op.getChannelsLast() &&
-         graph::dimsOf(op.getW())[1].isConstant(1);
-}
-
-static bool foldsTrailing(Operation *op) {
-  ArrayRef<int64_t> axes = graph::reducedAxes(op);
-  int64_t rank = graph::rankOf(op->getOperand(0));
-  for (int64_t i = rank - (int64_t)axes.size(); i < rank; ++i)
-    if (!llvm::is_contained(axes, i))
-      return false;
-  return !axes.empty();
-}
-
-bool isHost(Operation *op) {
-  if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-    return !reshape.keepsIndices();
-  if (isa<graph::SizesOp>(op)) // checks of sizes alone need no memory
-    return llvm::all_of(op->getUsers(),
-                        [](Operation *user) { return isa<graph::BindSizesOp>(user); });
-  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::RowLengthsOp,
-             graph::IfOp, graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp,
-             func::ReturnOp>(op) ||
-         op->hasTrait<graph::Hosted>();
-}
-
-/// Whether the op can take its operands into its kernel, element by element.
-static bool readsInPlace(Operation *op) {
-  return graph::isElementwise(op) || isa<graph::TransposeOp>(op) || !graph::reducedAxes(op).empty();
-}
-
-const Mechanism *mechanismOf(Operation *op) {
-  if (auto conv = dyn_cast<graph::ConvOp>(op))
-    return isDepthwise(conv) ? &mechanism::kWindow : &mechanism::kContraction;
-  if (isa<graph::MatmulOp>(op))
-    return &mechanism::kContraction;
-  if (isa<graph::PoolOp>(op))
-    return &mechanism::kWindow;
-  if (!graph::reducedAxes(op).empty())
-    return foldsTrailing(op) ? &mechanism::kRows : &mechanism::kPointwise;
-  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
-    return &mechanism::kSerial;
-  return &mechanism::kPointwise;
-}
-
-bool isAlone(Operation *op) {
-  return mechanismOf(op) == &mechanism::kSerial ||
-         isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
-             graph::ConvTransposeOp, graph::ConvFilterGradientOp, graph::UnpoolOp, graph::ArgMaxOp,
-             graph::ArgMinOp>(op);
-}
-
-bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }
-
-static std::string sourceNameOf(Operation *op) { return graph::sourceName(op->getLoc()); }
-
-static std::string uniqueName(Operation *root) {
-  std::string name = graph::sourceName(root->getLoc());
-  if (name.empty())
-    name = root->getName().stripDialect().str();
-  return name;
-}
-
-void Partitioner::run() {
-  giveFreeOpsToEachUser();
-  takeClaims();
-  giveTransposesToProducts();
-  for (Operation &op : llvm::reverse(block))
-    if (!isHost(&op) && !groupOf.contains(&op))
-      assign(&op);
-  for (size_t i = 0, count = groups.size(); i < count; ++i)
-    giveToReaders(groups[i]);
-  for (Operation &op : block)
-    places[&op] = places.size();
-  joinGates();
+static void split(Block &block, const Options &options) {
+  Groups groups(block, options);
+  copyFreeOps(groups);
+  takeGiven(groups);
+  takeClaims(groups);
+  copyTransposes(groups);
+  joinOps(groups);
+  recompute(groups);
+  groups.notePlaces();
+  joinGates(groups);
   if (options.stitches)
-    stitchAll();
+    stitch(groups);
   if (options.fuses && options.joinsSiblings)
-    joinSiblings();
-  wrap();
-}
-
-/// Whether the plan, where it names the group of this root, has the op in it, and does not want the
-/// op's node apart from it.
-bool Partitioner::isWanted(Operation *op, Operation *root) const {
-  auto group = options.wanted.find(sourceNameOf(root));
-  std::string name = sourceNameOf(op);
-  if (options.apart.count(name) && name != sourceNameOf(root))
-    return false;
-  return group == options.wanted.end() || name.empty() || group->second.count(name) > 0;
-}
-
-/// Whether the plan has the op in the group of this root and in no other, so that it says it of all
-/// that the name stands for, or wants its node joined to what reads it.
-bool Partitioner::isAskedFor(Operation *op, Operation *root) const {
-  std::string name = sourceNameOf(op);
-  if (options.joined.count(name))
-    return true;
-  auto group = options.wanted.find(sourceNameOf(root));
-  return group != options.wanted.end() && !options.ambiguous.count(group->first) &&
-         group->second.count(name) &&
-         llvm::count_if(options.wanted, [&](auto &each) { return each.second.count(name) > 0; }) ==
-             1;
-}
-
-bool Partitioner::isRefused(Operation *root, StringRef step) const {
-  return options.refused.count({sourceNameOf(root), step.str()}) > 0;
-}
-
-void Partitioner::takeClaims() {
-  if (!options.cards)
-    return;
-  auto isClaimWanted = [&](const Claim &claim) {
-    Operation *root = claim.ops.back();
-    return !isRefused(root, stepOf(*claim.mechanism, claim.ops)) &&
-           llvm::all_of(claim.ops, [&](Operation *op) { return isWanted(op, root); });
-  };
-  std::vector<Claim> begun = beginAttentionGradients(block, *options.cards, isClaimWanted);
-  if (!begun.empty())
-    giveFreeOpsToEachUser(); // copies read those of their originals
-  for (Claim &claim : growClaims(block, *options.cards, isHost, std::move(begun))) {
-    Operation *root = claim.ops.back();
-    if (!isClaimWanted(claim))
-      continue;
-    for (Operation *op : claim.ops)
-      groupOf[op] = groups.size();
-    Group group{
-        claim.mechanism, {}, llvm::to_vector(llvm::reverse(claim.ops)), {}, false, true, true};
-    for (Operation *op : claim.ops)
-      for (Value made : op->getResults())
-        if (op != root && llvm::any_of(made.getUsers(), [&](Operation *user) {
-              return !llvm::is_contained(claim.ops, block.findAncestorOpInBlock(*user));
-            }))
-          group.alsoRead.push_back(made);
-    groups.push_back(std::move(group));
-  }
-}
-
-bool isWidening(Operation *op) {
-  auto cast = dyn_cast<graph::CastOp>(op);
-  if (!cast)
-    return false;
-  auto from = dyn_cast<FloatType>(graph::elementOf(cast.getX()));
-  auto to = dyn_cast<FloatType>(graph::elementOf(cast.getResult()));
-  return from && to && from.getWidth() < to.getWidth();
-}
-
-void Partitioner::giveFreeOpsToEachUser() {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-    bool widens = options.fuses && isWidening(&op);
-    if (!(graph::isFree(&op) || widens) || isHost(&op))
-      continue; // else it costs nothing to do again
-    SmallVector<OpOperand *> uses;
-    bool isTaken = false; // the op itself, by somebody who needs a widened one in memory
-    for (OpOperand &use : op.getUses())
-      if (widens && !readsInPlace(use.getOwner()))
-        isTaken = true;
-      else
-        uses.push_back(&use);
-    for (OpOperand *use : ArrayRef(uses).drop_front(isTaken || uses.empty() ? 0 : 1)) {
-      if (use->getOwner()->getBlock() != &block || isHost(use->getOwner()))
-        continue;
-      Operation *copy = OpBuilder(&op).clone(op);
-      use->set(copy->getResult(0));
-    }
-  }
-}
-
-/// A transpose that only products read, each of which can do without it in memory.
-void Partitioner::giveTransposesToProducts() {
-  auto reads = [&](OpOperand &use) {
-    auto product = dyn_cast<graph::MatmulOp>(use.getOwner());
-    return product && product->getBlock() == &block && !groupOf.contains(product) &&
-           (use.getOperandNumber() == 1 ||
-            mechanism::readsThrough(product, cast<graph::TransposeOp>(use.get().getDefiningOp())));
-  };
-  for (auto op : llvm::make_early_inc_range(block.getOps<graph::TransposeOp>())) {
-    if (!options.fuses || op->use_empty() || groupOf.contains(op) ||
-        !llvm::all_of(op->getUses(), reads))
-      continue;
-    SmallVector<OpOperand *> uses;
-    for (OpOperand &use : op->getUses())
-      uses.push_back(&use);
-    for (OpOperand *use : ArrayRef<OpOperand *>(uses).drop_front())
-      use->set(OpBuilder(op).clone(*op)->getResult(0));
-  }
-}
-
-/// The one group that reads all results of op, if there is one.
-std::optional<size_t> Partitioner::groupOfUsers(Operation *op) {
-  std::optional<size_t> found;
-  for (Operation *user : op->getUsers()) {
-    auto known = groupOf.find(user);
-    if (known == groupOf.end() || (found && *found != known->second))
-      return std::nullopt;
-    found = known->second;
-  }
-  return found;
-}
-
-void Partitioner::assign(Operation *op) {
-  auto candidate = groupOfUsers(op);
-  size_t index;
-  if (candidate && mayJoin(op, groups[*candidate])) {
-    index = *candidate;
-  } else {
-    if (auto reshape = dyn_cast<graph::ReshapeOp>(op))
-      return; // a view
-    index = groups.size();
-    groups.push_back({&mechanism::kPointwise, graph::dimsOf(op->getResult(0)), {}, {}});
-  }
-  Group &group = groups[index];
-  if (const Mechanism *brought = mechanismOf(op); brought != &mechanism::kPointwise)
-    group.mechanism = brought;
-  bool isInPlace = graph::isElementwise(op) || graph::isFree(op);
-  group.onlyElementwise &= isInPlace;
-  group.onlySlices &= isInPlace || isa<graph::SliceOp>(op);
-  group.members.push_back(op);
-  groupOf[op] = index;
-}
-
-void Partitioner::wrap() {
-  for (Group &group : groups) {
-    if (group.members.empty())
-      continue; // part of another one
-    Operation *root = group.root();
-    SmallVector<Value> results(root->getResults());
-    llvm::append_range(results, group.alsoRead);
-    OpBuilder builder(root);
-    auto wrapped = builder.create<graph::GroupOp>(root->getLoc(), TypeRange(ValueRange(results)),
-                                                  uniqueName(root), group.mechanism->name);
-    Block *body = builder.createBlock(&wrapped.getBody());
-    for (Operation *member : llvm::reverse(group.members))
-      member->moveBefore(body, body->end());
-    for (auto [inside, outside] : llvm::zip(results, wrapped.getResults()))
-      inside.replaceUsesWithIf(
-          outside, [&](OpOperand &use) { return !wrapped->isAncestor(use.getOwner()); });
-    builder.setInsertionPointToEnd(body);
-    builder.create<graph::YieldOp>(root->getLoc(), results);
-  }
+    joinSiblings(groups);
+  groups.wrap();
 }
 
 static constexpr StringLiteral kLayers[] = {"fusion", "stitch", "siblings", "regions"};
@@ -312,6 +85,9 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
       if (!llvm::is_contained(kLayers, layer))
         return emitOptionalError(UnknownLoc::get(context), "heddle-partition: no layer '", layer,
                                  "'; there are fusion, stitch, siblings and regions");
+    if (!findPolicy(policy))
+      return emitOptionalError(UnknownLoc::get(context), "heddle-partition: no policy '", policy,
+                               "'; there are lanes, nothing and all");
     if (!hasCards)
       return success();
     auto loaded = warehouse::Warehouse::load(*context);
@@ -324,6 +100,7 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     Options groups;
     groups.cards = cards.get();
+    groups.policy = findPolicy(policy);
     groups.fuses = !llvm::is_contained(without, "fusion");
     groups.stitches = !llvm::is_contained(without, "stitch");
     groups.joinsSiblings = !llvm::is_contained(without, "siblings");
@@ -337,6 +114,8 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
 
 private:
   Option<bool> hasCards{*this, "cards", llvm::cl::desc("nests of the built-in cards claim ops")};
+  Option<std::string> policy{*this, "policy", llvm::cl::init("lanes"),
+                             llvm::cl::desc("what pays: lanes, nothing or all")};
   ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
   ListOption<std::string> refused{*this, "refused",
                                   llvm::cl::desc("NAME:KIND of groups that shall not be made")};
@@ -347,13 +126,16 @@ private:
 
 std::string baseName(StringRef group) { return group.split('#').first.str(); }
 
-void partition(func::FuncOp function, const Options &options) {
+std::map<std::string, Parts> partition(func::FuncOp function, const Options &options) {
+  bool hasParts = options.isExact || !options.given.empty();
+  if (hasParts)
+    numberParts(function);
   if (options.fuses)
     ownBands(function);
   SmallVector<Block *> blocks;
   function.walk([&](Block *block) { blocks.push_back(block); });
   for (Block *block : blocks)
-    Partitioner(*block, options).run();
+    split(*block, options);
   // Names identify groups in a plan: number those that occur twice.
   llvm::StringMap<int> seen;
   function.walk([&](graph::GroupOp group) {
@@ -368,7 +150,9 @@ void partition(func::FuncOp function, const Options &options) {
       orderGroups(*block, options.order);
   if (options.packs)
     for (Block *block : blocks)
-      packRegions(*block, options.regions ? &*options.regions : nullptr);
+      packRegions(*block, options.regions ? &*options.regions : nullptr,
+                  options.policy->mostAtOnce());
+  return hasParts ? takeParts(function) : std::map<std::string, Parts>();
 }
 
 void registerPartitionPasses() { PassRegistration<PartitionPass>(); }

@@ -18,6 +18,9 @@ struct Plan;
 namespace learn {
 class Model;
 }
+namespace partition {
+class FusionPolicy;
+}
 
 /// Types of the kinds of heddle/compile_options.def.
 namespace options {
@@ -52,8 +55,9 @@ struct CompileOptions {
   std::shared_ptr<cache::Cache> cache;     // null: everything is compiled anew
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
-  bool isSanitized = false; // see program::Program
-  bool isPlanned = false;   // the graph's groups have their schedules: begins at lower
+  const partition::FusionPolicy *fusion = nullptr; // null: the target's
+  bool isSanitized = false;                        // see program::Program
+  bool isPlanned = false; // the graph's groups have their schedules: begins at lower
 };
 
 /// A group that was made and then split again, since its kernel could not be made or did not pay.

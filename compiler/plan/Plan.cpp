@@ -57,6 +57,10 @@ std::string Plan::str() const {
       line["knobs"] = Json::object();
     for (const Version &version : group.versions)
       line["versions"].push_back({{"when", Json(version.when)}, {"knobs", Json(version.knobs)}});
+    if (!group.parts.empty()) {
+      line["parts"] = group.parts;
+      line["mechanism"] = group.mechanism;
+    }
     if (group.order)
       line["order"] = *group.order;
     if (group.device)
@@ -220,6 +224,29 @@ private:
     take(json, "readers", again.readers, "a list of strings");
   }
 
+  void checkParts(const GroupPlan &line) {
+    if (line.parts.empty() != line.mechanism.empty())
+      return complain("'parts' and 'mechanism' are given together, or neither is");
+    if (line.parts.empty())
+      return;
+    if (!mechanism::find(line.mechanism)) {
+      SmallVector<StringRef> names;
+      for (const mechanism::Mechanism *each : mechanism::all())
+        names.push_back(each->name);
+      std::string near = support::nearest(line.mechanism, names);
+      complain("there is no mechanism '" + line.mechanism + "'; " +
+               (near.empty() ? "there are: " + llvm::join(names, ", ")
+                             : "did you mean '" + near + "'?"));
+    }
+    std::set<std::string> names(line.ops.begin(), line.ops.end()), nodes;
+    for (auto &[node, numbers] : line.parts)
+      if (!node.empty())
+        nodes.insert(node);
+    if (names != nodes)
+      complain("its 'ops' are not the nodes of its 'parts'; change both, or take out 'parts' and "
+               "'mechanism' to go by names alone");
+  }
+
   GroupPlan readGroup(const Json &json) {
     GroupPlan result;
     group.clear();
@@ -229,12 +256,15 @@ private:
     }
     group = result.name = json["name"].get<std::string>();
     checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "versions", "order",
-                       "device", "region", "again"});
+                       "device", "region", "again", "parts", "mechanism"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
     take(json, "card_hash", result.cardHash, "a string");
     take(json, "knobs", result.knobs, "an object of integers");
+    take(json, "parts", result.parts, "an object of lists of integers");
+    take(json, "mechanism", result.mechanism, "a string");
+    checkParts(result);
     if (json.contains("versions"))
       readVersions(json["versions"], result.versions);
     if (json.contains("order"))

@@ -17,9 +17,13 @@ struct Version {
 struct GroupPlan {
   std::string name;
   std::vector<std::string> ops; // names in the model, each once
-  std::string key;              // the group's loop nest
-  std::string card;             // "": the group's mechanism finds its numbers
-  std::string cardHash;         // "" when any text of the card will do
+  /// The ops themselves, by the names of their nodes: their numbers among all ops of that name.
+  /// With the mechanism that the group is made for they say all of it; none: the names do.
+  std::map<std::string, std::set<int64_t>> parts;
+  std::string mechanism;
+  std::string key;      // the group's loop nest
+  std::string card;     // "": the group's mechanism finds its numbers
+  std::string cardHash; // "" when any text of the card will do
   warehouse::KnobValues knobs;
   std::vector<Version> versions; // a run takes the first that is for its sizes, else `knobs`
   std::optional<int64_t> order;

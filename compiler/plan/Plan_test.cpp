@@ -97,11 +97,14 @@ TEST_F(Plans, readAsTheyWereWritten) {
   EXPECT_EQ(written.groups[0].ops, (std::vector<std::string>{"dot_1", "exp_1"}));
   EXPECT_EQ(written.groups[0].card, "matmul");
   EXPECT_EQ(written.groups[1].card, "reduce_rows");
+  written.groups[0].parts = {{"dot_1", {0, 2}}, {"exp_1", {1}}};
+  written.groups[0].mechanism = "contraction";
   std::string text = written.str();
   EXPECT_EQ(StringRef(text).count('\n'), 5u) << text;
   Plan read = llvm::cantFail(plan::parsePlan(text, "p.json"));
   EXPECT_EQ(read.str(), text);
   EXPECT_EQ(read.groups[0].knobs, written.groups[0].knobs);
+  EXPECT_EQ(read.groups[0].parts, written.groups[0].parts);
 }
 
 TEST_F(Plans, areReplayed) {

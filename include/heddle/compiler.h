@@ -112,6 +112,9 @@ typedef struct heddle_compile_options {
   const char *subnormals;
   /* Verify what each stage has made, not only the stage lower: for who changes the compiler. */
   int verify_stages;
+  /* The plan says which ops of the model's nodes are in each group, and for which mechanism, so
+     that it gives the same groups to a compiler that would fuse otherwise (docs/spec/plan.md). */
+  int exact_plan;
 } heddle_compile_options_t;
 
 /* Refuses options, their recipe of a training among them, that no model can be compiled with. */

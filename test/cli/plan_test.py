@@ -1,6 +1,7 @@
 """Plans that say more than a default: joins, copies, order, layouts and device."""
 
 import json
+from pathlib import Path
 
 import heddle as package
 import numpy as np
@@ -256,3 +257,71 @@ def test_weights_are_packed_once_for_all_versions(versioned):
         path, plan, "--target", "x86-64-v3")
     product["versions"] = [{"when": {"s": 4}, "knobs": {"m": 2}}]
     assert isinstance(compiled(path, plan, "--target", "x86-64-v3"), dict)
+
+
+# Nodes of one name, a node that becomes several ops, what several groups compute, a claim of a
+# card, rows with several results and gates.
+REPEATED = """m (float[2, 8, 16] x, float[16, 32] w, float[16] lw)
+    => (float[2, 8, 16] y, float[2, 8, 16] z, float[2, 8, 16] g) {
+    [n] scale = Constant <value = float[1] {0.25}> ()
+    [n] q = Mul(x, scale)
+    [n] h = HardSwish(q)
+    [n] t = Transpose <perm = [0, 2, 1]> (h)
+    [n] s = MatMul(h, t)
+    [n] p = Softmax(s)
+    [n] a = MatMul(p, h)
+    [m] b = LayerNormalization <axis = 2> (a, lw)
+    [m] y = Gelu(b)
+    [m] z = Relu(b)
+    [o] u = MatMul(y, w)
+    [o] l, r = Split <axis = 2, num_outputs = 2> (u)
+    [o] k = Sigmoid(l)
+    [o] g = Mul(k, r)
+}"""
+
+MODELS = Path(__file__).resolve().parents[3] / "shared" / "models"
+NOTHING = ("--without", "cards,fusion,stitch,siblings")
+
+
+def replayed(path, tmp_path, *options):
+    """The exact plan of a model, and what becomes of it where nothing is fused."""
+    plans = [tmp_path / "exact.json", tmp_path / "replayed.json"]
+    done = heddle("plan", path, "-o", plans[0], "--no-cache", "--exact-plan", *options)
+    assert done.status == OK, done.errors
+    done = heddle("plan", path, "-o", plans[1], "--no-cache", "--exact-plan", "--plan", plans[0],
+                  *NOTHING, *options)
+    assert done.status == OK, done.errors
+    return [json.loads(plan.read_text()) for plan in plans]
+
+
+def test_an_exact_plan_gives_its_groups_to_a_compiler_that_fuses_nothing(tmp_path):
+    path = model_of(REPEATED, tmp_path)
+    exact, again = replayed(path, tmp_path)
+    apart = plan_of(path, *NOTHING)
+    assert again["groups"] == exact["groups"]
+    assert len(names(apart)) > len(names(exact))
+
+
+@pytest.mark.parametrize("path", sorted(MODELS.rglob("*.onnx")) or [None], ids=str)
+def test_exact_plans_of_models(path, tmp_path):
+    if path is None:
+        pytest.skip("there are no models beside the checkout")
+    exact, again = replayed(path, tmp_path, "--target", "x86-64-v3", "--threads", "4")
+    assert again["groups"] == exact["groups"]
+
+
+def test_parts_that_cannot_be_followed_are_refused(tmp_path):
+    path = model_of(REPEATED, tmp_path)
+    exact, _ = replayed(path, tmp_path)
+    line = exact["groups"][0]
+
+    def said(**changes):
+        groups = [{**line, **changes}, *exact["groups"][1:]]
+        return compiled(path, {**exact, "groups": groups})
+
+    node = line["ops"][0]
+    assert "its 'parts' cannot be a group of mechanism" in said(
+        parts={**line["parts"], node: [77]})
+    assert "its 'ops' are not the nodes of its 'parts'" in said(ops=["other"])
+    assert "there is no mechanism 'row'; did you mean 'rows'?" in said(mechanism="row")
+    assert "'parts' and 'mechanism' are given together" in said(parts={})

@@ -138,6 +138,9 @@ CompileOptions plainOptions() {
     options.target = target;
   if (const char *level = getenv("HEDDLE_OPS_OPT"))
     options.optLevel = atoi(level);
+  if (const char *policy = getenv("HEDDLE_OPS_FUSION"))
+    if (!(options.fusion = partition::findPolicy(policy)))
+      llvm::report_fatal_error("HEDDLE_OPS_FUSION names no policy of fusion");
   options.isSanitized = __asan_init != nullptr && options.target != "c"; // a C compiler does that
   return options;
 }

@@ -1,6 +1,6 @@
 // Order: the order in which a plan wants the groups of a block.
-#ifndef HEDDLE_PARTITION_ORDER_H
-#define HEDDLE_PARTITION_ORDER_H
+#ifndef HEDDLE_PARTITION_ORDER_ORDER_H
+#define HEDDLE_PARTITION_ORDER_ORDER_H
 
 #include "compiler/graph/Graph.h"
 
@@ -17,4 +17,4 @@ void orderGroups(mlir::Block &block, const std::map<std::string, int64_t> &order
 
 } // namespace heddle::partition
 
-#endif // HEDDLE_PARTITION_ORDER_H
+#endif // HEDDLE_PARTITION_ORDER_ORDER_H

@@ -1,6 +1,6 @@
 // Order: list scheduling of the stretches between ops that nothing may pass.
 
-#include "compiler/partition/Order.h"
+#include "compiler/partition/order/Order.h"
 
 #include <queue>
 

@@ -1,9 +1,9 @@
 // Sequence: see Sequence.h. Since units stand in a topological order, whatever leads from one to
 // another lies between the two, and one scan of that stretch finds it.
 
-#include "compiler/partition/Sequence.h"
+#include "compiler/partition/order/Sequence.h"
 
-#include "compiler/partition/Order.h"
+#include "compiler/partition/order/Order.h"
 
 using namespace mlir;
 
@@ -47,45 +47,50 @@ bool Sequence::reads(Operation *head, llvm::function_ref<bool(Operation *)> isAs
   return llvm::any_of(membersOf(head), isOperandAsked);
 }
 
-std::optional<SetVector<Operation *>> Sequence::followers(Operation *earlier,
-                                                          Operation *later) const {
+std::optional<SetVector<Operation *>> Sequence::followers(ArrayRef<Operation *> heads) const {
   SetVector<Operation *> found;
-  auto follows = [&](Operation *head) { return head == earlier || found.contains(head); };
-  for (size_t seat = seats.at(earlier) + 1; seat < seats.at(later); ++seat) {
+  auto isFound = [&](Operation *head) { return found.contains(head); };
+  auto isAmong = [&](Operation *head) { return llvm::is_contained(heads, head); };
+  for (size_t seat = seats.at(heads.front()); seat <= seats.at(heads.back()); ++seat) {
     Operation *head = order[seat];
     if (!head)
       continue;
-    if (isFixed(head))
+    if (isFixed(head) || (isAmong(head) && reads(head, isFound)))
       return std::nullopt;
-    if (reads(head, follows))
+    if (!isAmong(head) &&
+        reads(head, [&](Operation *other) { return isFound(other) || isAmong(other); }))
       found.insert(head);
   }
-  if (isFixed(earlier) || isFixed(later) ||
-      reads(later, [&](Operation *head) { return found.contains(head); }))
-    return std::nullopt;
   return found;
 }
 
-bool Sequence::mayJoin(Operation *earlier, Operation *later) {
+bool Sequence::mayJoin(Operation *earlier, Operation *later) const {
   return seats.at(earlier) < seats.at(later) && seats.at(later) - seats.at(earlier) <= kFarthest &&
-         followers(earlier, later).has_value();
+         mayJoin({earlier, later});
 }
 
-void Sequence::join(Operation *earlier, Operation *later) {
-  auto after = followers(earlier, later);
-  size_t low = seats.at(earlier), high = seats.at(later), free = low + 1;
-  SmallVector<Operation *> between(order.begin() + low + 1, order.begin() + high);
-  order[low] = nullptr;
-  seats.erase(earlier);
+bool Sequence::mayJoin(ArrayRef<Operation *> heads) const { return followers(heads).has_value(); }
+
+void Sequence::join(ArrayRef<Operation *> heads) {
+  auto after = followers(heads);
+  Operation *later = heads.back();
+  size_t low = seats.at(heads.front()), high = seats.at(later);
+  SmallVector<Operation *> between(order.begin() + low, order.begin() + high);
+  size_t free = low;
   auto seat = [&](Operation *head) {
     order[free] = head;
     seats[head] = free++;
   };
+  for (Operation *head : heads.drop_back()) {
+    order[free++] = nullptr;
+    seats.erase(head);
+  }
   for (Operation *head : between)
-    if (head && !after->contains(head))
+    if (head && !after->contains(head) && !llvm::is_contained(heads, head))
       seat(head);
   seat(later);
-  moveBefore(earlier, membersOf(later).back());
+  for (Operation *head : heads.drop_back())
+    moveBefore(head, membersOf(later).back());
   Operation *next = later->getNextNode();
   for (Operation *head : *after) {
     seat(head);

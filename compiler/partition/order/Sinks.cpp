@@ -1,6 +1,6 @@
 // Sinks: one walk over the groups in the model's order; after each, the sinks near it are tried.
 
-#include "compiler/partition/Sinks.h"
+#include "compiler/partition/order/Sinks.h"
 
 #include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"

@@ -1,12 +1,10 @@
 // Regions: walks the groups of a block in order and keeps the region that is still open.
 
-#include "compiler/partition/Regions.h"
+#include "compiler/partition/order/Regions.h"
 
 using namespace mlir;
 
 namespace heddle::partition {
-
-static constexpr size_t kMostGroups = 16;
 
 /// What the group reads, but for constants.
 static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
@@ -23,7 +21,8 @@ static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
 namespace {
 class Packer {
 public:
-  explicit Packer(const std::map<std::string, int64_t> *wanted) : wanted(wanted) {}
+  Packer(const std::map<std::string, int64_t> *wanted, size_t mostAtOnce)
+      : wanted(wanted), mostAtOnce(mostAtOnce) {}
 
   void run(Block &block) {
     for (Operation &op : block) {
@@ -43,7 +42,8 @@ private:
     bool isIndependent = llvm::none_of(open, [&](graph::GroupOp member) {
       return llvm::any_of(member.getResults(), [&](Value made) { return reads.contains(made); });
     });
-    if (!isIndependent || open.size() >= kMostGroups || !isWantedHere(group))
+    bool isFull = !wanted && open.size() >= mostAtOnce;
+    if (!isIndependent || isFull || !isWantedHere(group))
       close();
     open.push_back(group);
   }
@@ -69,13 +69,14 @@ private:
   }
 
   const std::map<std::string, int64_t> *wanted;
+  size_t mostAtOnce;
   SmallVector<graph::GroupOp> open;
   int64_t regions = 0;
 };
 } // namespace
 
-void packRegions(Block &block, const std::map<std::string, int64_t> *wanted) {
-  Packer(wanted).run(block);
+void packRegions(Block &block, const std::map<std::string, int64_t> *wanted, size_t mostAtOnce) {
+  Packer(wanted, mostAtOnce).run(block);
 }
 
 } // namespace heddle::partition

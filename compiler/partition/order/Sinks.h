@@ -1,6 +1,6 @@
 // Sinks: groups whose results nobody else in the model reads, such as updates of weights.
-#ifndef HEDDLE_PARTITION_SINKS_H
-#define HEDDLE_PARTITION_SINKS_H
+#ifndef HEDDLE_PARTITION_ORDER_SINKS_H
+#define HEDDLE_PARTITION_ORDER_SINKS_H
 
 #include "compiler/graph/Graph.h"
 
@@ -13,4 +13,4 @@ std::map<std::string, int64_t> orderOfSinks(mlir::func::FuncOp function);
 
 } // namespace heddle::partition
 
-#endif // HEDDLE_PARTITION_SINKS_H
+#endif // HEDDLE_PARTITION_ORDER_SINKS_H

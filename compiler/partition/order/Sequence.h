@@ -1,7 +1,7 @@
 // Sequence: the order in which the groups of a block and the ops outside of groups can run, while
 // groups become one.
-#ifndef HEDDLE_PARTITION_SEQUENCE_H
-#define HEDDLE_PARTITION_SEQUENCE_H
+#ifndef HEDDLE_PARTITION_ORDER_SEQUENCE_H
+#define HEDDLE_PARTITION_ORDER_SEQUENCE_H
 
 #include "compiler/graph/Graph.h"
 
@@ -21,9 +21,11 @@ public:
   /// Whether the two can become one that stands where `later` does, with what is read from
   /// `earlier` in between moved after it. They cannot where a path leads from one to the other
   /// through others, past an op that binds sizes, or if they are too far apart.
-  bool mayJoin(mlir::Operation *earlier, mlir::Operation *later);
-  /// Makes the order that of the joined unit, whose head is `later`.
-  void join(mlir::Operation *earlier, mlir::Operation *later);
+  bool mayJoin(mlir::Operation *earlier, mlir::Operation *later) const;
+  /// The same of units in their order, however far apart.
+  bool mayJoin(llvm::ArrayRef<mlir::Operation *> heads) const;
+  /// Makes the order that of the joined unit, whose head is the last one.
+  void join(llvm::ArrayRef<mlir::Operation *> heads);
 
   bool isBefore(mlir::Operation *head, mlir::Operation *other) const {
     return seats.at(head) < seats.at(other);
@@ -34,10 +36,10 @@ public:
 
 private:
   bool isFixed(mlir::Operation *head) const;
-  /// The units after `earlier` and before `later` that read it or each other; nullopt if `later`
-  /// reads one of them, or one of all cannot move.
-  std::optional<llvm::SetVector<mlir::Operation *>> followers(mlir::Operation *earlier,
-                                                              mlir::Operation *later) const;
+  /// The units between the first and the last that read one of `heads` or each other; nullopt if
+  /// one of `heads` reads one of them, or one of all cannot move.
+  std::optional<llvm::SetVector<mlir::Operation *>>
+  followers(llvm::ArrayRef<mlir::Operation *> heads) const;
   void moveBefore(mlir::Operation *head, mlir::Operation *place) const;
   bool reads(mlir::Operation *head, llvm::function_ref<bool(mlir::Operation *)> isAsked) const;
 
@@ -49,4 +51,4 @@ private:
 
 } // namespace heddle::partition
 
-#endif // HEDDLE_PARTITION_SEQUENCE_H
+#endif // HEDDLE_PARTITION_ORDER_SEQUENCE_H
