@@ -70,7 +70,7 @@ private:
   Ints steps;
 };
 
-/// Between [n, spatial..., c] and [n, c, spatial...].
+/// Moves between [n, spatial..., c] and [n, c, spatial...].
 struct Layout {
   Layout(bool channelsLast, int64_t rank) : identity(!channelsLast), toFirst{0, rank - 1} {
     for (int64_t i = 1; i + 1 < rank; ++i)

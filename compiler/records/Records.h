@@ -108,7 +108,7 @@ private:
 
   std::string path;
   sqlite3 *database;
-  int64_t version = 0; // of the file, which may lack tables of a later one
+  int64_t version = 0; // the file's, which may lack tables of a later one
 };
 
 } // namespace heddle::records

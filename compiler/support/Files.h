@@ -45,10 +45,10 @@ private:
 /// Errno where a file of so many bytes may not be made at `path`, or 0. No file is left.
 int probeSize(const std::string &path, int64_t bytes);
 
-/// A hidden folder beside `path`, removed with all its files by the destructor. Its file moves to
-/// `path` in one step. Only a regular file is replaced, and through a symbolic link the file that
-/// it names. The folder is locked while this process lives, so that the next one removes what a
-/// killed process has left.
+/// A hidden folder beside `path`, removed with all its files by the destructor. A file in it moves
+/// to `path` in one step. Only a regular file is replaced, and through a symbolic link the file
+/// that it names. The folder is locked while this process lives, so that the next one removes what
+/// a killed process has left.
 class Workplace {
 public:
   static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);

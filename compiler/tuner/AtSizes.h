@@ -14,7 +14,7 @@ struct AtSize {
   std::shared_ptr<trial::Program> base; // one program for all sizes
 };
 
-/// Those that were asked for, made when they are.
+/// The sizes that were asked for, made on demand.
 class AtSizes {
 public:
   using Make = std::function<llvm::Expected<std::unique_ptr<AtSize>>(size_t)>;
