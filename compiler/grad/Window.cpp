@@ -243,7 +243,7 @@ static void poolRule(Flow &f) {
 }
 
 /// Each window gives all its elements the same, so its slope is the sum of theirs; of the equal
-/// ones alone where there are images, which only say which these are.
+/// ones alone if there are images, which only say which these are.
 static void unpoolRule(Flow &f) {
   auto op = f.as<UnpoolOp>();
   if (!f.wants(0))

@@ -14,7 +14,7 @@ namespace heddle::support {
 
 constexpr int64_t kMaxTextBytes = 64 << 20; // limit of a plan, a list of sizes
 
-/// "" where `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
+/// "" if `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
 std::string irregularity(llvm::StringRef path);
 
 /// The bytes of a regular file, which are `what` in messages: "error: cannot read plan 'p': ...".
@@ -42,7 +42,7 @@ private:
   int64_t position = 0;
 };
 
-/// Errno where a file of so many bytes may not be made at `path`, or 0. No file is left.
+/// Errno if a file of so many bytes may not be made at `path`, or 0. No file is left.
 int probeSize(const std::string &path, int64_t bytes);
 
 /// A hidden folder beside `path`, removed with all its files by the destructor. A file in it moves

@@ -20,7 +20,7 @@ public:
   using Make = std::function<llvm::Expected<std::unique_ptr<AtSize>>(size_t)>;
   explicit AtSizes(Make make) : make(std::move(make)) {}
 
-  /// Null where the group cannot run at the size.
+  /// Null if the group cannot run at the size.
   llvm::Expected<AtSize *> at(size_t number) {
     auto [known, isNew] = made.try_emplace(number);
     if (isNew) {

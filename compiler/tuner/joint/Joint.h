@@ -67,7 +67,7 @@ public:
   std::vector<size_t> heaviestFirst(std::vector<size_t> shapes) const;
   /// How many times faster than the default, predicted; the geometric mean of all shapes.
   double gainOf(llvm::ArrayRef<warehouse::KnobValues> knobs) const;
-  /// Predicted, in floating point operations a second; 0 where it was not measured.
+  /// Predicted, in floating point operations a second; 0 if it was not measured.
   double speedOf(size_t shape, const warehouse::KnobValues &knobs) const;
 
 private:
