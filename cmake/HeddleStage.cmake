@@ -3,12 +3,12 @@
 
 # MLIR generates functions that do not use all of their parameters.
 set(HEDDLE_WARNINGS -Wall -Wextra -Werror -Wno-unused-parameter)
-# What a damaged or hostile model finds on its way: canaries, checked string functions, and tables of
+# Defences against a damaged or hostile model: canaries, checked string functions, and tables of
 # functions that cannot be written to once the library is loaded.
 set(HEDDLE_HARDENED -Wl,-z,now -Wl,-z,relro -Wl,-z,noexecstack)
 add_compile_options(-fstack-protector-strong)
 if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-  # What is compiled in one checkout is found again in another (cmake/cached). Templates of a
+  # Compilations of one checkout are found again in another (cmake/cached). Templates of a
   # precompiled header are instantiated once: 0.7 s per file instead of 5.
   add_compile_options(-ffile-compilation-dir=. "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-Xclang -fno-pch-timestamp>"
     $<$<COMPILE_LANGUAGE:CXX>:-fpch-instantiate-templates>)

@@ -78,7 +78,7 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
   heddle_text_free(&ops);
 }
 
-/// The machine decides what "host" and all threads mean. False where there is no such target.
+/// The machine decides what "host" and all threads mean. False if there is no such target.
 bool addTargets(cache::Key &key, const CompileOptions &options) {
   auto targets = target::targetsFor(options.target, {options.threads, options.isProfiled,
                                                      options.isSanitized, options.keepsSubnormals});

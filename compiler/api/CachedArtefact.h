@@ -18,7 +18,7 @@ struct ModelKey {
   int64_t begun; // seconds; external data that is newer may have changed meanwhile
 };
 
-/// Nothing where there is no cache or the artefact depends on more than a key can hold: on cards of
+/// Nothing if there is no cache or the artefact depends on more than a key can hold: on cards of
 /// the user's own, with the sources beside them.
 std::optional<ModelKey> keyOfModel(const std::string &path, const CompileOptions &options);
 

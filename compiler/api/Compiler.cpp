@@ -37,7 +37,7 @@ struct heddle_compiled {
   mutable std::atomic<bool> isDamaged{false}; // the cached artefact is: compile anew
   mutable bool isSound = false;               // all of what was cached has been read
   mutable std::mutex mutex;
-  mutable std::unique_ptr<Compiled> compiled; // null where it was cached and nobody asked for more
+  mutable std::unique_ptr<Compiled> compiled; // null if it was cached and nobody asked for more
   mutable std::map<std::string, std::string> explanations; // by the requested run
   pid_t process = getpid();
 
@@ -87,7 +87,7 @@ struct heddle_compiled {
     return found ? found->*ofCached : compiled.get()->*ofCompiled;
   }
 
-  /// True where the cache has this form of the model, which is written then.
+  /// True if the cache has this form of the model, which is written then.
   llvm::Expected<bool> writeCached(llvm::StringRef kind, const std::string &path) const;
   llvm::Error write(llvm::StringRef kind, const std::string &path) const;
 };

@@ -52,7 +52,7 @@ public:
   int64_t limit() const { return limitBytes; }
 
   std::string pathOf(const Digest &key) const { return folder + "/" + hexOf(key); }
-  /// Why the folder is not used although it is there; "" where it is.
+  /// Why the folder is not used although it is there; "" if it is.
   std::string complaint() const;
 
 private:

@@ -12,7 +12,7 @@ namespace heddle::cache {
 /// A mapped entry. It stays readable when another process removes the file.
 class Entry {
 public:
-  /// Nothing where there is no file, or one that is cut off, of another key or with a wrong note;
+  /// Nothing if there is no file, or one that is cut off, of another key or with a wrong note;
   /// `isDamaged` says which. The body is not read yet.
   static std::optional<Entry> open(const Folder &folder, const Digest &key, bool &isDamaged);
   Entry(Entry &&other);

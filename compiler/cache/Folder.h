@@ -22,7 +22,7 @@ public:
   /// Whether it is there and can be trusted.
   explicit operator bool() const { return descriptor >= 0; }
   int get() const { return descriptor; }
-  /// Why it cannot be trusted; "" where it can, or is not there.
+  /// Why it cannot be trusted; "" if it can, or is not there.
   const std::string &complaint() const { return whyNot; }
   /// A regular file that only its owner may write to, or -1. `flags` are those of open.
   int openFile(const std::string &name, int flags) const;

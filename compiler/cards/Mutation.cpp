@@ -1,4 +1,4 @@
-// Mutation: an op becomes its counterpart where it has one; else its result is negated or doubled.
+// Mutation: an op becomes its counterpart if it has one; else its result is negated or doubled.
 
 #include "compiler/cards/Mutation.h"
 

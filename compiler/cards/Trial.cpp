@@ -108,7 +108,7 @@ static OwningOpRef<ModuleOp> grouped(const warehouse::Card &card) {
   return module;
 }
 
-/// The module with another size for each constant one that is `from`, or null where its ops do not
+/// The module with another size for each constant one that is `from`, or null if its ops do not
 /// allow that.
 static OwningOpRef<ModuleOp> withSize(ModuleOp module, int64_t from, const graph::Dim &to) {
   ScopedDiagnosticHandler quiet(module.getContext(), [](Diagnostic &) { return success(); });

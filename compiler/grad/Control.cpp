@@ -29,7 +29,7 @@ static SmallVector<Value> cloneBody(Flow &f, Block &body, IRMapping &mapping) {
   return yielded;
 }
 
-/// gradients() of those ys that have a seed; null, and the op refused, where there are none.
+/// gradients() of those ys that have a seed; null, and the op refused, if there are none.
 static SmallVector<Value> adjointsOf(Flow &f, ArrayRef<Value> ys, ArrayRef<Value> seeds,
                                      ArrayRef<Value> xs) {
   SmallVector<Value> seeded, given;

@@ -10,7 +10,7 @@ namespace heddle::grad {
 class Flow : public Maker {
 public:
   /// `used`: operands, then what regions use of the values around the op; `wanted` alike.
-  /// `adjoints`: one a result, null where y does not follow from it.
+  /// `adjoints`: one a result, null if y does not follow from it.
   Flow(mlir::OpBuilder &builder, mlir::Location location, mlir::Operation *op, ArrayRef<Value> used,
        ArrayRef<Value> adjoints, ArrayRef<bool> wanted)
       : Maker(builder, location), op(op), used(used), given(used.size()), adjoints(adjoints),
@@ -29,7 +29,7 @@ public:
 
   mlir::Operation *op;
   ArrayRef<Value> used;
-  llvm::SmallVector<Value> given; // alike; null where nothing flows
+  llvm::SmallVector<Value> given; // alike; null if nothing flows
   std::string refusal;            // why the op has no derivative; "" when it has one
 
 private:

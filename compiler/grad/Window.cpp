@@ -70,7 +70,7 @@ private:
   Ints steps;
 };
 
-/// Between [n, spatial..., c] and [n, c, spatial...].
+/// Moves between [n, spatial..., c] and [n, c, spatial...].
 struct Layout {
   Layout(bool channelsLast, int64_t rank) : identity(!channelsLast), toFirst{0, rank - 1} {
     for (int64_t i = 1; i + 1 < rank; ++i)
@@ -243,7 +243,7 @@ static void poolRule(Flow &f) {
 }
 
 /// Each window gives all its elements the same, so its slope is the sum of theirs; of the equal
-/// ones alone where there are images, which only say which these are.
+/// ones alone if there are images, which only say which these are.
 static void unpoolRule(Flow &f) {
   auto op = f.as<UnpoolOp>();
   if (!f.wants(0))

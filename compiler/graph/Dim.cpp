@@ -181,7 +181,7 @@ static Dim dimOf(const Dim::Product &factors, int64_t coefficient) {
   return result;
 }
 
-/// A term of a polynomial by another one; nullopt where that leaves a rest.
+/// A term of a polynomial by another one; nullopt if that leaves a rest.
 static std::optional<Dim> termQuotient(const std::pair<const Dim::Product, int64_t> &term,
                                        const std::pair<const Dim::Product, int64_t> &divisor) {
   if ((term.second == INT64_MIN && divisor.second == -1) || term.second % divisor.second != 0 ||

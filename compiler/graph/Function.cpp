@@ -110,7 +110,7 @@ private:
 
   llvm::StringSet<> bound;
   SmallVector<std::string> inOrder; // in order of binding, for regions that end
-  DenseSet<Attribute> checked;      // whose symbols are all bound
+  DenseSet<Attribute> checked;      // attributes with bound symbols alone
 };
 } // namespace
 

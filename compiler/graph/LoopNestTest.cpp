@@ -35,7 +35,7 @@ protected:
   MLIRContext context;
 };
 
-/// One op of each kind, in generic form where that is shorter.
+/// One op of each kind, in generic form if that is shorter.
 constexpr StringLiteral kEveryOp = R"(
 func.func @main(%x: tensor<2x3xf32>, %y: tensor<3x4xf32>, %i: tensor<2x3xi64>, %t: tensor<i1>, %n: tensor<i64>,
                 %im: tensor<1x2x5xf32>, %gd: tensor<1x2x3xf32>, %w: tensor<2x2x3xf32>, %s: tensor<f32>, %v: tensor<2xi64>,

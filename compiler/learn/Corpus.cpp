@@ -166,7 +166,7 @@ llvm::Error Corpus::readMechanisms() {
   return llvm::Error::success();
 }
 
-/// A module with the group, null where the file has no text of it.
+/// A module with the group, null if the file has no text of it.
 llvm::Expected<OwningOpRef<ModuleOp>> Corpus::parse(const std::string &key) {
   auto text = records.description(key);
   if (!text)

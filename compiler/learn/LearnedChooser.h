@@ -12,7 +12,7 @@ namespace heddle::learn {
 
 /// A group's choice and its reason.
 struct Decision {
-  std::string kept;               // why the other chooser's choice stays; "" where it does not
+  std::string kept;               // why the other chooser's choice stays; "" if it does not
   plan::Choice choice, otherwise; // the model's, and the other chooser's
   double speedup = 1;             // predicted, over the other choice
   /// Features that differ between the two choices: the factor by which the predicted time grows if

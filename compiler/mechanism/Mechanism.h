@@ -27,7 +27,7 @@ struct Mechanism {
   /// Whether these ops, of which only the last one's result is read elsewhere, can be one kernel.
   Fit (*check)(const Mechanism &mechanism, Ops ops, std::string &why);
   CardType type = CardType::Schedule;
-  /// Those that a card may set; a kernel has its own instead.
+  /// Knobs that a card may set; a kernel has its own instead.
   llvm::ArrayRef<llvm::StringLiteral> knobs = {};
   /// Knobs that only say how the work is shared among workers: one worker runs the same code
   /// whatever they are.

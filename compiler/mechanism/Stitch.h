@@ -7,7 +7,7 @@
 namespace heddle::mechanism {
 
 /// The last value through which all reductions reach the product: of the product's shape, and
-/// following from no reduction. Null where there is none.
+/// following from no reduction. Null if there is none.
 mlir::Value betweenOf(Ops ops);
 
 } // namespace heddle::mechanism

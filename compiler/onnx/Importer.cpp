@@ -175,7 +175,7 @@ private:
     return found == fixedSizes.end() ? Dim::symbol(name) : Dim(found->second);
   }
 
-  /// The sizes of an input; nullopt where its rank is any.
+  /// The sizes of an input; nullopt if its rank is any.
   std::optional<DimVector> inputDims(const proto::ValueInfoProto &input) {
     const auto &type = input.type().tensor_type();
     const std::vector<std::string> *asked = nullptr;

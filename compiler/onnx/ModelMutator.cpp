@@ -107,7 +107,7 @@ void ModelMutator::collect(Message &message) {
   }
 }
 
-/// Assigns a new value to the field, or to element `index` of a list; else -1.
+/// Assigns a new value to the field; `index` is that of a list's element, else -1.
 void ModelMutator::assign(Message &message, const Field *field, int index) {
   const auto *reflection = message.GetReflection();
   using R = google::protobuf::Reflection;

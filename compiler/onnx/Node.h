@@ -38,7 +38,7 @@ public:
   bool has(size_t i) const { return i < operands.size() && operands[i]; }
   Value in(size_t i) const;                                                 // refused when missing
   Value optional(size_t i) const { return has(i) ? operands[i] : Value(); } // null when missing
-  /// Operand i, refused where it is no vector; messages call it `name`.
+  /// Operand i, refused if it is no vector; messages call it `name`.
   Value vector(size_t i, llvm::StringRef name) const;
   size_t outputs() const;
   bool wants(size_t i) const;

@@ -7,7 +7,7 @@
 
 namespace heddle::onnx {
 
-/// The element type for a TensorProto::DataType; null where MLIR has none.
+/// The element type for a TensorProto::DataType; null if MLIR has none.
 Type elementType(mlir::MLIRContext *context, int dataType);
 std::string dataTypeName(int dataType);
 

@@ -77,13 +77,13 @@ struct Compiled {
   mlir::OwningOpRef<mlir::ModuleOp> graph;
   program::Program program;
   std::shared_ptr<const target::Target> target;
-  std::unique_ptr<target::Code> code; // null where it was only planned
+  std::unique_ptr<target::Code> code; // null if it was only planned
   program::Machine machine;
   bool isStrict = false; // no cards of `math = "fast"`
   bool plansOnly = false;
   std::vector<std::string> scheduleFolders;
   std::string fingerprint;                 // the model's, before anything was chosen
-  std::shared_ptr<const plan::Plan> given; // empty where the options have none
+  std::shared_ptr<const plan::Plan> given; // empty if the options have none
   std::string planJson, reportJson;
   std::string costJson; // what the cost model said of each group; "" if there is none
   std::vector<Feedback> feedback;

@@ -17,7 +17,7 @@ struct ProductTile {
 
 /// FLOPs of a group's products beyond those of its rows: rows that fill up the last tile, and
 /// columns that fill up the last panel where these are as many as a row is long. As
-/// lower::Contraction and lower::AttentionKernel do them; 0 where a size is not known.
+/// lower::Contraction and lower::AttentionKernel do them; 0 if a size is not known.
 int64_t filledUpFlops(graph::GroupOp group, const ProductTile &tile, SizeOf sizeOf);
 
 /// The work of all rows, and of the thread that has most of it, in units of the launch.

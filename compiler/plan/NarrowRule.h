@@ -12,7 +12,7 @@ namespace heddle::plan {
 /// faster.
 std::optional<double> narrowCost(graph::ConvOp conv, const program::Machine &machine);
 
-/// Pixels of a register tile of all filters; 0 where filters in lanes are faster.
+/// Pixels of a register tile of all filters; 0 if filters in lanes are faster.
 int64_t narrowPixels(graph::ConvOp conv, const program::Machine &machine);
 
 } // namespace heddle::plan

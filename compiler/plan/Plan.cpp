@@ -284,7 +284,7 @@ private:
 };
 } // namespace
 
-/// "file:3: error: this is not JSON: ..."; the line of the byte, where it is known.
+/// "file:3: error: this is not JSON: ..."; the line of the byte, if it is known.
 static llvm::Error notJson(StringRef text, StringRef path, const Json::exception &error,
                            std::optional<size_t> byte) {
   std::string line = byte ? ":" + std::to_string(1 + text.take_front(*byte).count('\n')) : "";

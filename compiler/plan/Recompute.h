@@ -9,7 +9,7 @@ namespace heddle::plan {
 
 struct Recomputation {
   std::string name;                 // name of the group that it makes
-  std::string group;                // whose results it computes again
+  std::string group;                // group of the recomputed results
   std::vector<int64_t> results;     // their numbers
   std::vector<int64_t> from;        // numbers of results that it reads instead of computing them
   std::vector<std::string> readers; // groups that read its results in place of the group's

@@ -9,7 +9,7 @@
 namespace heddle::plan {
 
 struct WinogradForm {
-  /// Rows and columns of pixels of a tile, 2 or 4; 0 where products of the pixels themselves are
+  /// Rows and columns of pixels of a tile, 2 or 4; 0 if products of the pixels themselves are
   /// faster.
   int64_t tile = 0;
   /// Whether the filters are transformed by each task instead of when the model is compiled.

@@ -55,7 +55,7 @@ private:
     Points points;
     Bounds bounds;
     double impurity;
-    std::optional<Split> split; // none where all points are alike
+    std::optional<Split> split; // none if all points are alike
     double gain() const { return split ? impurity - split->impurity : -1; }
   };
 

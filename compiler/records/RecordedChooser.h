@@ -7,7 +7,7 @@
 
 namespace heddle::records {
 
-/// The sizes at which it was measured; nullopt where they are not `count` numbers.
+/// The sizes at which it was measured; nullopt if they are not `count` numbers.
 std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count);
 
 /// The best of these records that may be applied: its card is offered and has not changed since,

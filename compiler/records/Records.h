@@ -60,7 +60,7 @@ class Statement;
 class Records {
 public:
   enum class Access { Read, Write };
-  /// Write makes the file where there is none. An error that names the file when it is none of
+  /// Write makes the file if there is none. An error that names the file when it is none of
   /// records, or of another version.
   static llvm::Expected<std::unique_ptr<Records>> open(llvm::StringRef path, Access access);
   ~Records();
@@ -83,7 +83,7 @@ public:
   llvm::Expected<std::string> description(const std::string &key);
   /// Keeps that so many groups of a model are this one.
   llvm::Error addOrigin(const std::string &key, const std::string &model, int64_t count);
-  /// The models of each group, by key; empty where an older heddle wrote the file.
+  /// The models of each group, by key; empty if an older heddle wrote the file.
   llvm::Expected<std::multimap<std::string, std::string>> origins();
   /// Keeps by which mechanism a card makes kernels.
   llvm::Error addCard(const warehouse::Card &card);
@@ -108,7 +108,7 @@ private:
 
   std::string path;
   sqlite3 *database;
-  int64_t version = 0; // of the file, which may lack tables of a later one
+  int64_t version = 0; // the file's, which may lack tables of a later one
 };
 
 } // namespace heddle::records

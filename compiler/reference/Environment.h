@@ -23,7 +23,7 @@ public:
   std::optional<int64_t> evaluate(const graph::Dim &dim) const;
   /// Holds the sizes of a tensor against its type: unbound symbols are bound, others must agree.
   llvm::Error bind(mlir::Operation *op, mlir::Type type, llvm::ArrayRef<int64_t> shape);
-  /// Sizes of a tensor type; an error where a symbol is unknown.
+  /// Sizes of a tensor type; an error if a symbol is unknown.
   llvm::Expected<llvm::SmallVector<int64_t>> shapeOf(mlir::Operation *op, mlir::Type type) const;
   /// A tensor of zeros, unless the limit of bytes forbids it.
   llvm::Expected<Tensor> allocate(mlir::Operation *op, mlir::Type element,

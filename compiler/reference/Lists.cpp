@@ -26,7 +26,7 @@ static const Tensors &listIn(const Call &call, const Tensor &tensor) {
   return list ? *list : none;
 }
 
-/// The position that operand `i` says, counted from 0, or `otherwise` where there is none.
+/// The position that operand `i` says, counted from 0, or `otherwise` if there is none.
 static llvm::Expected<int64_t> positionIn(const Call &call, size_t i, int64_t count, int64_t limit,
                                           int64_t otherwise) {
   int64_t position = call.operands.size() > i ? integerAt(call[i], 0) : otherwise;

@@ -15,7 +15,7 @@ namespace heddle::reference {
 struct Tensor {
   mlir::Type element;
   llvm::SmallVector<int64_t> shape;
-  std::shared_ptr<std::vector<char>> owned; // null where the bytes are another's
+  std::shared_ptr<std::vector<char>> owned; // null if the bytes are another's
   llvm::ArrayRef<char> borrowed;
 
   /// A tensor of zeros. The shape must be one whose bytes can be counted.

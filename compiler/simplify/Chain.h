@@ -17,7 +17,7 @@ struct Chain {
 /// Whether the ops of a chain may read this beside its source: the same number everywhere.
 inline bool isUniform(mlir::Value value) { return graph::splatOf(value).has_value(); }
 
-/// The results for these elements of the source, a vector, by the interpreter; nullopt where it
+/// The results for these elements of the source, a vector, by the interpreter; nullopt if it
 /// cannot say.
 std::optional<reference::Tensor> resultsOf(const Chain &chain, const reference::Tensor &elements);
 

@@ -180,7 +180,7 @@ LogicalResult concatEmpty(ConcatOp op, Rewriter &rewriter) {
   rewriter.replaceOp(op, Build(rewriter, op).reshape(fresh, dimsOf(op.getResult())));
   return success();
 }
-// concat(x0, x1, ...) = concat(concat(x0, ...), concat(...), ...), where it has very many operands:
+// concat(x0, x1, ...) = concat(concat(x0, ...), concat(...), ...), if it has very many operands:
 // a kernel has code for each, and what LLVM does grows faster than the code
 constexpr size_t kMostParts = 64, kPartsTogether = 32;
 LogicalResult concatMany(ConcatOp op, Rewriter &rewriter) {

@@ -138,7 +138,7 @@ LogicalResult divOfProduct(DivOp op, Rewriter &rewriter) {
   return success();
 }
 
-/// Along which axis of w a factor of x's channels goes; nullopt where w shares it among groups.
+/// Along which axis of w a factor of x's channels goes; nullopt if w shares it among groups.
 std::optional<int64_t> inputAxis(ConvOp op, Value factor) {
   int64_t channelAxis = op.getChannelsLast() ? rankOf(op.getX()) - 1 : 1;
   if (!isConstant(op.getW()) || !isFloat(op.getX()) || !variesAlong(factor, channelAxis))

@@ -112,7 +112,7 @@ int probeSize(const std::string &path, int64_t bytes) {
 
 static constexpr llvm::StringLiteral kHidden = ".heddle-writing-";
 
-/// An open and locked folder, or -1 where another process has locked it.
+/// An open and locked folder, or -1 if another process has locked it.
 static int lockFolder(const std::string &folder) {
   int lock = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB)) {

@@ -14,7 +14,7 @@ namespace heddle::support {
 
 constexpr int64_t kMaxTextBytes = 64 << 20; // limit of a plan, a list of sizes
 
-/// "" where `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
+/// "" if `path` is a regular file or nothing, else "it is a pipe, but a regular file is needed".
 std::string irregularity(llvm::StringRef path);
 
 /// The bytes of a regular file, which are `what` in messages: "error: cannot read plan 'p': ...".
@@ -42,13 +42,13 @@ private:
   int64_t position = 0;
 };
 
-/// Errno where a file of so many bytes may not be made at `path`, or 0. No file is left.
+/// Errno if a file of so many bytes may not be made at `path`, or 0. No file is left.
 int probeSize(const std::string &path, int64_t bytes);
 
-/// A hidden folder beside `path`, removed with all its files by the destructor. Its file moves to
-/// `path` in one step. Only a regular file is replaced, and through a symbolic link the file that
-/// it names. The folder is locked while this process lives, so that the next one removes what a
-/// killed process has left.
+/// A hidden folder beside `path`, removed with all its files by the destructor. A file in it moves
+/// to `path` in one step. Only a regular file is replaced, and through a symbolic link the file
+/// that it names. The folder is locked while this process lives, so that the next one removes what
+/// a killed process has left.
 class Workplace {
 public:
   static llvm::Expected<std::unique_ptr<Workplace>> beside(llvm::StringRef path);

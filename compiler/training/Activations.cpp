@@ -29,7 +29,7 @@ public:
   }
 
 private:
-  /// The one operand that the op's result is computed of, where that is cheap: the others are
+  /// The one operand that the op's result is computed of, if that is cheap: the others are
   /// constants.
   std::optional<unsigned> onlyOperand(Operation *op) const {
     if (!op || !forward.contains(op))

@@ -61,7 +61,7 @@ public:
 
   Each likelihood() { return {withoutClasses(m.neg(picked())), m.neg(isLabel())}; }
 
-  /// One for each label that counts; null where all do.
+  /// One for each label that counts; null if all do.
   Value counts() { return counted ? m.cast(counted, elementOf(output)) : Value(); }
   /// A number for each label in the shape of the output.
   Value spread(Value each) { return m.broadcast(m.reshape(each, kept), dims); }

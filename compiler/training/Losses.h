@@ -13,7 +13,7 @@ namespace heddle::training {
 /// that count, as PyTorch's.
 llvm::ArrayRef<llvm::StringRef> lossNames();
 
-/// The type of the labels that belong to an output; null where the loss has none.
+/// The type of the labels that belong to an output; null if the loss has none.
 llvm::Expected<mlir::Type> labelsType(const Recipe &recipe, mlir::Value output);
 
 struct Loss {

@@ -25,7 +25,7 @@ Sizes randomSizes(mlir::func::FuncOp main, int64_t lanes, bool mayBeEmpty, Rando
 /// Whether a run of the interpreter takes more than half a minute or so.
 bool isTooSlow(mlir::func::FuncOp main, const Sizes &sizes);
 
-/// One tensor for each argument; nullopt where a size is negative or a tensor is too large.
+/// One tensor for each argument; nullopt if a size is negative or a tensor is too large.
 std::optional<reference::Tensors> randomInputs(mlir::func::FuncOp main, const Sizes &sizes,
                                                Random &random);
 

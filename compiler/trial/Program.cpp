@@ -96,7 +96,7 @@ llvm::Error Program::place() {
 
 int64_t Program::weightsBytes() const { return compiled->program.weights.size; }
 
-/// Tasks meet where there are two threads.
+/// Tasks meet if there are two threads.
 static heddle_status_t *begin(heddle_module_t *module, heddle_session_t **session) {
   heddle_session_options_t options = {};
   options.size = sizeof options;

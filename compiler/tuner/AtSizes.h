@@ -14,13 +14,13 @@ struct AtSize {
   std::shared_ptr<trial::Program> base; // one program for all sizes
 };
 
-/// Those that were asked for, made when they are.
+/// The sizes that were asked for, made on demand.
 class AtSizes {
 public:
   using Make = std::function<llvm::Expected<std::unique_ptr<AtSize>>(size_t)>;
   explicit AtSizes(Make make) : make(std::move(make)) {}
 
-  /// Null where the group cannot run at the size.
+  /// Null if the group cannot run at the size.
   llvm::Expected<AtSize *> at(size_t number) {
     auto [known, isNew] = made.try_emplace(number);
     if (isNew) {

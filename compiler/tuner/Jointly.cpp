@@ -17,7 +17,7 @@ static constexpr int64_t kJointTrials = 32; // trials of a group, for all sizes 
 static constexpr size_t kCandidates = 3;    // candidates at one of these sizes
 static constexpr size_t kMostVersions = 8;  // micro-kernels that a decision chooses from
 
-/// The speedup at a size, measured unless it is known; 0 where the candidate failed.
+/// The speedup at a size, measured unless it is known; 0 if the candidate failed.
 llvm::Expected<double> Tuner::speedupAt(GroupTuning &work, AtSize &size, const Choice &choice,
                                         const trial::Effort &effort) {
   const Record *known = size.work.find(choice);
@@ -160,7 +160,7 @@ llvm::Error Tuner::tuneJointly(GroupTuning &work, double seconds) {
     made->base = program;
     return made;
   });
-  /// The seconds of a micro-kernel at a size; 0 where it failed.
+  /// The seconds of a micro-kernel at a size; 0 if it failed.
   auto secondsOf = [&](AtSize &size, const Choice &choice,
                        bool isDefault) -> llvm::Expected<double> {
     if (isDefault)

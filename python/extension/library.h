@@ -37,7 +37,7 @@ PyObject *open(PyObject *, PyObject *arguments);
 void raise(heddle_code_t code, const char *format, ...);
 /// Sets what a status says, and destroys it.
 void raise(heddle_status_t *status);
-/// Sets what a callback in Python has raised in this thread; false where none has.
+/// Sets what a callback in Python has raised in this thread; false if none has.
 bool raiseOfCallback();
 
 /// guarded(function, failures): a callback for C, 0 or 1. Exceptions of the function, even before

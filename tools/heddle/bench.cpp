@@ -50,8 +50,8 @@ private:
 static const double kRoundSeconds = 0.05;
 static const size_t kFewestRuns = 10;
 
-/// Between turns: threads of the other engine that still spin would take a core from the one that
-/// is timed. Each turn then begins with one run that does not count.
+/// Waits between turns: threads of the other engine that still spin would take a core from the one
+/// that is timed. Each turn then begins with one run that does not count.
 static void settle() { std::this_thread::sleep_for(std::chrono::milliseconds(20)); }
 
 static double timeOne(Runner &runner) {

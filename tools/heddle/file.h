@@ -33,7 +33,7 @@ private:
   std::string file;
 };
 
-/// The folder of this binary, or an empty path where it is not known.
+/// The folder of this binary, or an empty path if it is not known.
 std::filesystem::path binaryFolder();
 
 /// Is it an artefact? By its first bytes, or by the ending of its name.

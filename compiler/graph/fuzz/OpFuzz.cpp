@@ -200,7 +200,7 @@ RankedTensorType withSizes(RankedTensorType type, Sizes sizes) {
   return tensorOf(type.getContext(), known, type.getElementType());
 }
 
-/// An op's properties; none where its attributes are not of their kinds.
+/// An op's properties; none if its attributes are not of their kinds.
 class Properties {
 public:
   Properties(OperationName name, DictionaryAttr attributes)
@@ -226,7 +226,7 @@ private:
   bool areSet = true;
 };
 
-/// The types that the op infers; none where it refuses.
+/// The types that the op infers; none if it refuses.
 SmallVector<Type> infer(OperationName name, ValueRange operands, DictionaryAttr attributes) {
   SmallVector<Type> types;
   auto *interface = name.getInterface<InferTypeOpInterface>();

@@ -31,7 +31,7 @@ struct Hole {
   std::string name;
   int64_t indices; // i64 each
   llvm::SmallVector<Taken> taken;
-  mlir::Type result; // null where it writes
+  mlir::Type result; // null if it writes
   bool hasLanes = true, hasFetch = false;
 
   bool has(Form form) const;

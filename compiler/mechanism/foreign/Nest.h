@@ -24,7 +24,7 @@ struct NestHole {
   enum class Kind { Read, Write, Store, Load };
   Kind kind;
   std::string name;
-  mlir::Value value; // whose elements it reads or writes
+  mlir::Value value; // tensor that it reads or writes
   /// Loop of a dimension of the value, and its place among that loop's dimensions; none for sizes
   /// of 1 that no loop walks.
   struct Place {

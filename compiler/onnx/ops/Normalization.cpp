@@ -22,7 +22,7 @@ Normalized normalize(Emitter &e, Value x, ArrayRef<int64_t> axes, double epsilon
   return {e.mul(centred, inverse), mean, inverse};
 }
 
-/// n / (n - 1) of the n elements that are averaged along these axes; 1 where there is only one.
+/// n / (n - 1) of the n elements that are averaged along these axes; 1 if there is only one.
 static Value unbiasing(Node &n, Value x, ArrayRef<int64_t> axes) {
   Dim count(1);
   for (int64_t axis : axes)

@@ -92,7 +92,7 @@ static Value gate(Emitter &e, Value x, int64_t number, int64_t hidden) {
   return e.sliceAlong(x, rankOf(x) - 1, Dim(number * hidden), Dim(hidden));
 }
 
-/// Biases of inputs and recurrence, added where that is allowed: [gates * hidden].
+/// Biases of inputs and recurrence, added if that is allowed: [gates * hidden].
 static Value readBias(Layer &layer, Direction &direction, Value bias, bool splitsHidden) {
   Node &n = layer.n;
   int64_t width = layer.gates * layer.hidden;

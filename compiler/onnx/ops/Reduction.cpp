@@ -45,7 +45,7 @@ static Value l2(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
 static Value logSum(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   return e.unary<LogOp>(e.reduce<ReduceSumOp>(x, axes, keep));
 }
-/// Shifted by the largest, where that is finite, so that no power overflows.
+/// Shifted by the largest, if that is finite, so that no power overflows.
 static Value logSumExp(Emitter &e, Value x, ArrayRef<int64_t> axes, bool keep) {
   Value largest = e.reduce<ReduceMaxOp>(x, axes), zero = e.scalar(elementOf(x), 0);
   Value isInfinite = e.infer<IsInfOp>(largest);

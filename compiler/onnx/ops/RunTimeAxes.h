@@ -17,7 +17,7 @@ public:
   Value mask() const { return chosen; }
   /// i64[rank]: values[i] at the i-th axis, `otherwise` (i64[rank]) where none is chosen.
   Value spread(Value values, Value otherwise) const;
-  /// Takes all axes, or none, where the list is empty.
+  /// Takes all axes, or none, if the list is empty.
   void whenEmpty(bool all);
 
   /// x with the chosen axes last; dimensions keep their order otherwise.

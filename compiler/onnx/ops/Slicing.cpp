@@ -207,7 +207,7 @@ static void importPad(Node &n) {
     Ints given = n.getInts(n.opset < 2 ? "paddings" : "pads", {});
     pads.assign(given.begin(), given.end());
   } else if (n.isLate(3)) {
-    // All dimensions are padded, by 0 where the run names none.
+    // All dimensions are padded, by 0 if the run names none.
     RunTimeAxes places(n, n.in(3), rank);
     Dim half = elementCount(dimsOf(n.in(3)));
     Value none = n.full(Dim(rank), n.i64(), 0);

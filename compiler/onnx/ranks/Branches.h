@@ -14,7 +14,7 @@ bool isLocal(const Dim &dim, int64_t before);
 DimVector outerDims(Emitter &e, llvm::ArrayRef<Dim> dims, llvm::ArrayRef<Dim> other, int64_t before,
                     llvm::StringRef stem);
 
-/// The type of a list that is one of two; null where no list is both.
+/// The type of a list that is one of two; null if no list is both.
 Type joinedList(Emitter &e, graph::ListType a, graph::ListType b);
 /// A list as another type of list, a tensor as a list of it, and one element in another rank; what
 /// is none of these stays.

@@ -150,7 +150,7 @@ Reader::Outputs Reader::readSteps(ArrayRef<Step> steps, Scope &scope, const Fini
   return finish(scope);
 }
 
-/// The type that results of two versions become: null where they have one.
+/// The type that results of two versions become: null if they have one.
 static Type commonRank(Emitter &e, Value x, Value y) {
   ListType a = listOf(x), b = listOf(y);
   if (a && b)

@@ -6,7 +6,7 @@
 
 namespace heddle::simplify {
 
-/// The result of a channels-last op, of any groups; null where a phase would begin or end within
+/// The result of a channels-last op, of any groups; null if a phase would begin or end within
 /// x, which borders cannot say, and for dilations with strides.
 mlir::Value convolvePhases(mlir::OpBuilder &builder, graph::ConvTransposeOp op);
 

@@ -147,8 +147,8 @@ private:
     return rebuild(builder, op, operands, type)->getResult(0);
   }
 
-  /// [c, o, window...] -> [(phases..., o), c, taps...]. The place s t + r of the window, with s
-  /// taps, is tap t from the end of phase r: a convolution walks its window backwards.
+  /// [c, o, window...] -> [(phases..., o), c, taps...]. The place s t + r of the window, s being
+  /// its stride, is tap t from the end of phase r: a convolution walks its window backwards.
   static Value phaseFilters(OpBuilder &builder, graph::ConvTransposeOp op, ArrayRef<int64_t> taps) {
     MLIRContext *context = builder.getContext();
     Location loc = op.getLoc();

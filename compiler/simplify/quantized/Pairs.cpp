@@ -114,7 +114,7 @@ namespace {
 /// x, and what it is divided by, of quantise(x / step).
 struct Quotient {
   Value x, step;
-  std::optional<double> known; // the step, where it is one constant
+  std::optional<double> known; // the step, if it is one constant
 };
 
 } // namespace

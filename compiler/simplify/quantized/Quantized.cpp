@@ -25,7 +25,7 @@ namespace {
 
 using Rewriter = PatternRewriter;
 
-/// The i32 constant in the narrowest of the types that holds it; null where none does.
+/// The i32 constant in the narrowest of the types that holds it; null if none does.
 Value narrowed(Rewriter &rewriter, Value value, ArrayRef<Type> types) {
   auto constant = value.getDefiningOp<ConstantOp>();
   if (!constant || !elementOf(value).isSignlessInteger(32))

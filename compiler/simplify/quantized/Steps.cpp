@@ -38,7 +38,7 @@ std::optional<Floats> valuesOfDequantized(Value value, std::optional<double> sca
   return values;
 }
 
-/// All values that x may have, as f32 computes them; nullopt where they are too many to try.
+/// All values that x may have, as f32 computes them; nullopt if they are too many to try.
 std::optional<Floats> valuesOf(Value x) {
   constexpr size_t kMost = 1 << 17;
   if (auto values = valuesOfDequantized(x))

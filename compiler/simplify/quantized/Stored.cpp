@@ -288,7 +288,7 @@ ElementsAttr gathered(const View &view, const reference::Tensor &numbers, Type e
   return constantAttr(RankedTensorType::get(sizes, element), bytes);
 }
 
-/// The right side of the product in its stored form; null where it has none.
+/// The right side of the product in its stored form; null if it has none.
 ElementsAttr storedForm(MatmulOp op) {
   Value b = op.getB();
   if (!elementOf(b).isF32() || !elementOf(op.getA()).isF32() || !isStatic(b))

@@ -61,7 +61,7 @@ bool isLong(ArrayRef<Operation *> ops, bool areTablesCheap) {
   return llvm::any_of(ops, isCostly) || (areTablesCheap && (int64_t)ops.size() >= least);
 }
 
-/// False where the interpreter cannot say.
+/// False if the interpreter cannot say.
 bool lookUp(const Chain &chain) {
   std::vector<char> values(kValues);
   std::iota(values.begin(), values.end(), char(0));

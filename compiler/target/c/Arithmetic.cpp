@@ -195,7 +195,7 @@ bool Printer::integers(Operation *op) {
 void Printer::extreme(Operation *op, bool isMaximum) {
   bool isSingle = getElementTypeOrSelf(op->getResult(0).getType()).isF32();
   llvm::APFloat limit(0.0f);
-  // Beside a constant, whose sign decides nothing, one comparison does.
+  // One comparison does beside a constant, whose sign decides nothing.
   bool isSimple = matchPattern(op->getOperand(1), m_ConstantFloat(&limit)) && !limit.isNaN() &&
                   !(limit.isZero() && limit.isNegative() == isMaximum);
   if (isSimple) {

@@ -136,7 +136,7 @@ private:
   FrozenRewritePatternSet patterns;
 };
 
-/// Calls of libm, lane by lane, where there is neither a polynomial nor an intrinsic of LLVM.
+/// Calls of libm, lane by lane, if there is neither a polynomial nor an intrinsic of LLVM.
 struct CallLibm : PassWrapper<CallLibm, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CallLibm)
   void getDependentDialects(DialectRegistry &registry) const override {

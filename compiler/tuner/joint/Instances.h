@@ -29,7 +29,7 @@ struct Instance {
   double weight = 1;
 };
 
-/// Every combination of the sizes of these symbols; where there are more than `most`, about evenly
+/// Every combination of the sizes of these symbols; if there are more than `most`, about evenly
 /// spread ones of them.
 std::vector<Instance> instancesOf(const Over &over, llvm::ArrayRef<std::string> symbols,
                                   size_t most = 4096);

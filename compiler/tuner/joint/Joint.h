@@ -55,8 +55,8 @@ public:
   /// The best for each shape of at most `most` micro-kernels: for the least k, those among each
   /// shape's k best that together cover all shapes.
   std::vector<warehouse::KnobValues> decide(size_t most) const;
-  /// As decide, but the default's knobs if nothing is faster by the factor; `base` stands for the
-  /// knobs that the default has if no version is for the size.
+  /// As decide, but the default's knobs if nothing is faster by the factor, or if the best is
+  /// `base`, the knobs that the default has if no version is for the size.
   std::vector<warehouse::KnobValues> wanted(size_t most, const warehouse::KnobValues &base,
                                             double factor) const;
   /// Candidates for the best of one shape: `knobs`, the rule's for it alone, `knobs` with half as
@@ -67,7 +67,7 @@ public:
   std::vector<size_t> heaviestFirst(std::vector<size_t> shapes) const;
   /// How many times faster than the default, predicted; the geometric mean of all shapes.
   double gainOf(llvm::ArrayRef<warehouse::KnobValues> knobs) const;
-  /// Predicted, in floating point operations a second; 0 where it was not measured.
+  /// Predicted, in floating point operations a second; 0 if it was not measured.
   double speedOf(size_t shape, const warehouse::KnobValues &knobs) const;
 
 private:

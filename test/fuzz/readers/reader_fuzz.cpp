@@ -69,7 +69,7 @@ static void readTensor(llvm::function_ref<cli::Tensor()> read) {
   }
 }
 
-static void readCard(const std::string &text) { // which MLIR reads up to its end, a 0
+static void readCard(const std::string &text) { // MLIR reads it up to its end, a 0
   // A context keeps every type and attribute that it ever made: a new one now and then.
   static std::unique_ptr<mlir::MLIRContext> context;
   static unsigned uses = 0;

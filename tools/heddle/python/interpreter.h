@@ -11,7 +11,7 @@ namespace heddle::cli {
 std::string findPython();
 
 /// Becomes `main()` of PACKAGE, whose exit code is the command's. It finds the packages of this
-/// checkout, where there is one, and this build's library, unless HEDDLE_LIBRARY is set.
+/// checkout, if there is one, and this build's library, unless HEDDLE_LIBRARY is set.
 /// `command` is its name in messages; `needed` are names of packages that it cannot do without,
 /// `wanted` others that it uses.
 [[noreturn]] void becomePython(const std::string &package, const std::string &command,

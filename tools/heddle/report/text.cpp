@@ -39,7 +39,7 @@ static std::string knobsOf(const Json &group) {
   return text;
 }
 
-/// The decision by sizes, as a run makes it; "" where there is none.
+/// The decision by sizes, as a run makes it; "" if there is none.
 static std::string versionsText(const Json &group) {
   Json versions = group.value("versions", Json::array());
   if (versions.empty())

@@ -140,7 +140,7 @@ static void bind(Symbols &symbols, const heddle_value_t &value, const std::vecto
       symbols.emplace(value.dims[i].text, dims[i]);
 }
 
-/// The sizes of "x=1x3x?x?"; -1 where it says "?".
+/// The sizes of "x=1x3x?x?"; -1 if it says "?".
 static std::vector<int64_t> parseSizes(const std::string &sizes, const std::string &option) {
   std::vector<int64_t> dims;
   for (const std::string &word : split(sizes, 'x')) {

@@ -18,7 +18,7 @@ struct SmallFloat {
   Specials specials;
 };
 
-/// The format of a dtype of the C API; exponentBits is 0 where it is no small float.
+/// The format of a dtype of the C API; exponentBits is 0 if it is no small float.
 SmallFloat smallFloatOf(int32_t dtype);
 
 double decode(SmallFloat format, uint32_t bits);

@@ -7,7 +7,7 @@
 
 namespace heddle::cli {
 
-/// Columns of standard output: COLUMNS of the environment, or the terminal's; 0 where lines may be
+/// Columns of standard output: COLUMNS of the environment, or the terminal's; 0 if lines may be
 /// as long as they like, in files and pipes.
 size_t columnsOfOutput();
 

@@ -178,7 +178,7 @@ static void importAttention(Node &n) {
     n.set(3, stages[mode]);
 }
 
-/// Applies the subgraph `name`, which keeps shape and element type, where there is one.
+/// Applies the subgraph `name`, which keeps shape and element type, if there is one.
 static Value modified(Node &n, StringRef name, Value x) {
   if (!n.hasAttribute(name))
     return x;

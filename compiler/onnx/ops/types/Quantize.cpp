@@ -120,7 +120,7 @@ static int64_t quantAxis(Node &n) {
   return axis < 0 ? axis + rank : axis;
 }
 
-/// x with each entry repeated `block_size` times along the axis, where there are blocks.
+/// x with each entry repeated `block_size` times along the axis, if there are blocks.
 static Value unblocked(Node &n, Value x) {
   int64_t block = n.getInt("block_size", 0), axis = quantAxis(n);
   DimVector dims = dimsOf(x), whole = dimsOf(n.in(0));

@@ -178,7 +178,7 @@ static Value resizeAlong(Emitter &e, Value x, ArrayRef<Axis> axes, const Samplin
   return outside ? e.select(outside, e.scalar(element, sampling.extrapolation), x) : x;
 }
 
-/// One graph op, where everything is known. `scales` has 0 where the sizes give the scale.
+/// One graph op, where everything is known. `scales` has 0 if the sizes give the scale.
 static void resizeTo(Node &n, ArrayRef<Dim> dims, ArrayRef<double> scales,
                      const Sampling &sampling) {
   Value x = n.in(0);

@@ -211,7 +211,7 @@ std::string buildIdOf(const program::Program &program, const Objects &objects,
 }
 
 /// Links without the weights, and writes them to where the linker has left a hole: gigabytes are
-/// written once. False where the linker leaves none.
+/// written once. False if the linker leaves none.
 llvm::Expected<bool> linkAroundHole(const program::Program &program, const Target &target,
                                     const std::vector<std::string> &files,
                                     const std::string &weights, LinkOptions options,

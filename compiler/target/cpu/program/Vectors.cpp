@@ -53,7 +53,7 @@ struct VectorOps {
     return b.create<arith::AddIOp>(loc, sum, products);
   }
 
-  /// Null where there is no such instruction.
+  /// Null if there is no such instruction.
   Value lower(program::DotOp op) {
     Value left = op.getLeft(), right = op.getRight(), sum = op.getSum();
     int64_t lanes = op.getType().getNumElements();
