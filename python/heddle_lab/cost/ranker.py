@@ -56,8 +56,8 @@ class Ranker:
                                  f"corpus is of '{corpus.about[name]}'")
 
     def scores(self, group):
-        """(logarithms of seconds but for a number that is the group's, how many features of each
-        candidate are outside of what was trained with)."""
+        """(logarithms of seconds up to a constant of the group, how many features of each candidate
+        are outside of what was trained with)."""
         if len(group.ops) > MOST_NODES:
             count = len(group.seconds)
             return np.zeros(count, np.float32), np.full(count, len(self.about["candidate_names"]))
