@@ -21,7 +21,7 @@ import numpy as np
 from bench.kernels import report
 from bench.models import tool
 
-sys.path[:0] = [str(tool.ROOT / "python"), str(tool.ROOT / "examples" / "train-digits")]
+sys.path.insert(0, str(tool.ROOT / "examples" / "train-digits"))
 BATCH = 64
 PEERS = ("inductor", "eager")
 EVERYTHING = "cards,fusion,stitch,siblings,regions,recomputation"

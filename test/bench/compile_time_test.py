@@ -3,8 +3,6 @@ than in proportion for a long function, so its length has to be in proportion to
 
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
@@ -12,10 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench import compile_time  # noqa: E402
+from bench import compile_time
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

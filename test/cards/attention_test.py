@@ -1,20 +1,14 @@
 """Ten ways in which exporters write attention: each is one kernel of the one attention card, and
 equal to ONNX Runtime."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
-from heddle.onnx_graph import Graph  # noqa: E402
+import heddle
+from heddle.onnx_graph import Graph
 
 pytestmark = pytest.mark.usefixtures("compiler")
 B, H, S, D = 2, 4, 9, 16

@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import heddle
-from heddle.onnx_graph import Graph
+from heddle.onnx_graph import Graph, make_node
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -200,8 +200,8 @@ def recurrent(op, direction, layers=1, is_last=False):
         weights = [make.constant(make.random.standard_normal(shape) * 0.4) for shape in
                    ([both, gates * 6, wide], [both, gates * 6, 6], [both, 2 * gates * 6])]
         last = f"last{len(make.nodes)}"
-        make.nodes.append(helper.make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
-                                           direction=direction))
+        make.nodes.append(make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
+                                    direction=direction))
         steps = make.op("Transpose", f"all{last}", perm=[0, 2, 1, 3])
         x, wide = make.op("Reshape", steps, make.constant([0, 0, -1], np.int64)), 6 * both
     if is_last:
