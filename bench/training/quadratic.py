@@ -36,7 +36,7 @@ def network(widths, seed):
         made.conv(f"conv{i + 1}", width)
         if i == 1:
             made.add("MaxPool", name="pool2", kernel_shape=[2, 2], strides=[2, 2])
-    return made.model(10)
+    return made.classifier(10)
 
 
 def quadratic_network(widths, seed):

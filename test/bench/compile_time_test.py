@@ -7,10 +7,10 @@ import subprocess
 import heddle
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
 from bench import compile_time
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -34,8 +34,7 @@ def test_no_function_grows_faster_than_the_model(family, tmp_path):
 @pytest.mark.parametrize("family", ["forest", "classes"])
 def test_a_family_gives_what_onnxruntime_gives(family):
     made = compile_time.FAMILIES[family][0](7)
-    peer = onnxruntime.InferenceSession(made.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(made)
     session = heddle.compile(made, cache=False, threads=1)
     for rows in (0, 1, 50):
         x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)

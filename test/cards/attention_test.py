@@ -3,12 +3,13 @@ equal to ONNX Runtime."""
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 
 import heddle
 from heddle.onnx_graph import Graph
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 B, H, S, D = 2, 4, 9, 16
@@ -145,6 +146,5 @@ def test_is_one_kernel(way):
     assert cards.count("attention") == 1, cards
     assert len(cards) <= 2, cards  # a mask that does not depend on the heads may be apart
     found = compiled.run(None, writer.feeds)[0]
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     np.testing.assert_allclose(found, peer.run(None, writer.feeds)[0], rtol=2e-5, atol=2e-6)

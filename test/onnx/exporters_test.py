@@ -3,10 +3,11 @@ ONNX Runtime."""
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
 from heddle.onnx_graph import make_graph, make_node, make_value
 from onnx import TensorProto, helper
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -23,8 +24,7 @@ def model_of(nodes, inputs, outputs, imports=(("", 13),), **graph):
 
 
 def agrees(model, *runs):
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     session = heddle.compile(model, cache=False, threads=1)
     for feeds in runs:
         for wanted, found in zip(peer.run(None, feeds), session.run(None, feeds), strict=True):
@@ -161,6 +161,5 @@ def test_a_mean_that_nobody_reads():
     feeds = {"x": X.repeat(4).reshape(2, 2, 6), "r": X[::-1].repeat(4).reshape(2, 2, 6) / 8}
     y, mean, _, total = heddle.compile(model, cache=False).run(None, feeds)
     np.testing.assert_allclose(mean, total.mean(-1, keepdims=True), rtol=1e-6)
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     np.testing.assert_allclose(y, peer.run(["y"], feeds)[0], rtol=1e-5)

@@ -2,10 +2,11 @@
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
 from heddle.onnx_graph import make_graph, make_model, make_node, make_value
 from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -24,8 +25,7 @@ def numbers(*shape):
 
 def agrees(model, *runs):
     """Each run twice, in this order and back, in one session."""
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     session = heddle.compile(model, cache=False, threads=1)
     for feeds in [*runs, *reversed(runs)]:
         for want, got in zip(peer.run(None, feeds), session.run(None, feeds), strict=True):

@@ -5,10 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
 from heddle.onnx_graph import make_graph, make_model, make_node, make_value
 from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 F32 = TensorProto.FLOAT
 
@@ -29,11 +30,7 @@ def model_of(nodes, feeds, constants=(), shapes=None, opset=21):
 
 
 def of_onnxruntime(model, feeds):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                           providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)[0]
+    return runtime_session(model).run(None, feeds)[0]
 
 
 @pytest.mark.parametrize("op, fed, given, attributes, message", [

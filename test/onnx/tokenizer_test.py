@@ -4,10 +4,11 @@ import random
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 
 def tokenizer(x, mark=0, mincharnum=1, pad_value="#", **attributes):
@@ -20,8 +21,7 @@ def tokenizer(x, mark=0, mincharnum=1, pad_value="#", **attributes):
 
 def compare(*xs, **attributes):
     model = tokenizer(xs[0], **attributes)
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(model)
     module = heddle.compile(model)
     for x in xs:
         feeds = {"x": np.array(x, object)}

@@ -11,6 +11,8 @@ from onnx import TensorProto, helper
 import heddle
 from heddle.onnx_graph import Graph, make_node
 
+from bench.kernels.engines import runtime_session
+
 pytestmark = pytest.mark.usefixtures("compiler")
 
 LENGTHS = [
@@ -277,8 +279,7 @@ def with_row_block(kilobytes):
 @pytest.mark.parametrize("name", MODELS)
 def test_each_row_is_as_if_it_were_alone(name, threads, blocks, compiled):
     model, source = MODELS[name]
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(model)
     ours = compiled(name, threads)
     if blocks:
         ours = heddle.Session(heddle.compile(model, ragged=f"batch:seq={source}", cache=False,
@@ -335,8 +336,7 @@ def test_what_cannot_be_packed():
 
 
 def test_lengths_change_between_runs(compiled):
-    session = onnxruntime.InferenceSession(encoder().SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(encoder())
     ours = compiled("encoder", 1)
     for lengths in itertools.permutations([0, 3, 8]):
         feeds = feeds_of(session, "lengths", lengths, 8)
