@@ -12,12 +12,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
 import heddle
 from bench.kernels import report, turns
+from bench.kernels.engines import runtime_session
 from bench.models import tool
 
 PAGE = tool.ROOT / "docs" / "generated" / "call-overhead.md"
@@ -35,15 +34,8 @@ BEFORE = """
 """
 
 
-def model(nodes, inputs, outputs, initialisers=()):
-    def infos(values, dtype):
-        return [value if not isinstance(value, tuple) else
-                helper.make_tensor_value_info(value[0], value[2] if len(value) > 2 else dtype,
-                                              value[1]) for value in values]
-
-    graph = helper.make_graph(nodes, "calls", infos(inputs, TensorProto.FLOAT),
-                              infos(outputs, TensorProto.FLOAT), list(initialisers))
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+def model(nodes, inputs, outputs, constants=()):
+    return make_model(nodes, inputs, outputs, constants, opset=20)
 
 
 def numbers(*shape):
@@ -52,44 +44,40 @@ def numbers(*shape):
 
 def relus(count):
     """count inputs of 4 floats, and as many outputs."""
-    nodes = [helper.make_node("Relu", [f"x{i}"], [f"y{i}"]) for i in range(count)]
-    return (model(nodes, [(f"x{i}", [4]) for i in range(count)],
-                  [(f"y{i}", [4]) for i in range(count)]),
+    nodes = [make_node("Relu", f"x{i}", f"y{i}") for i in range(count)]
+    return (model(nodes, {f"x{i}": [4] for i in range(count)},
+                  {f"y{i}": [4] for i in range(count)}),
             {f"x{i}": numbers(4) for i in range(count)})
 
 
 def many_inputs(count):
     names = [f"x{i}" for i in range(count)]
-    return (model([helper.make_node("Sum", names, ["y"])], [(name, [4]) for name in names],
-                  [("y", [4])]), {name: numbers(4) for name in names})
+    return (model([make_node("Sum", names, "y")], {name: [4] for name in names}, {"y": [4]}),
+            {name: numbers(4) for name in names})
 
 
 def many_outputs(count):
     names = [f"y{i}" for i in range(count)]
-    return (model([helper.make_node("Split", ["x"], names, axis=0, num_outputs=count)],
-                  [("x", [4 * count])], [(name, [4]) for name in names]),
-            {"x": numbers(4 * count)})
+    return (model([make_node("Split", "x", names, axis=0, num_outputs=count)], {"x": [4 * count]},
+                  {name: [4] for name in names}), {"x": numbers(4 * count)})
 
 
 def symbolic():
     """Sizes that each run tells."""
-    return (model([helper.make_node("Relu", ["x"], ["y"])], [("x", ["batch", "length"])],
-                  [("y", ["batch", "length"])]), {"x": numbers(2, 3)})
+    sizes = ["batch", "length"]
+    return model([make_node("Relu", "x", "y")], {"x": sizes}, {"y": sizes}), {"x": numbers(2, 3)}
 
 
 def image():
     """150,000 floats in, which are not copied, and a few out."""
-    return (model([helper.make_node("Slice", ["x", "s", "e"], ["y"])],
-                  [("x", [1, 3, 224, 224])], [("y", [1, 1, 1, 4])],
-                  [onnx.numpy_helper.from_array(np.array(values), name) for name, values in
-                   (("s", [0, 0, 0, 0]), ("e", [1, 1, 1, 4]))]), {"x": numbers(1, 3, 224, 224)})
+    return (model([make_node("Slice", "x s e", "y")], {"x": [1, 3, 224, 224]}, {"y": [1, 1, 1, 4]},
+                  {"s": [0, 0, 0, 0], "e": [1, 1, 1, 4]}), {"x": numbers(1, 3, 224, 224)})
 
 
 def strings(count):
     texts = np.array([f"word {i}" for i in range(count)], object)
-    return (model([helper.make_node("StringConcat", ["x", "z"], ["y"])],
-                  [("x", [count], TensorProto.STRING), ("z", [count], TensorProto.STRING)],
-                  [("y", [count], TensorProto.STRING)]), {"x": texts, "z": texts})
+    return (model([make_node("StringConcat", "x z", "y")], {"x": texts, "z": texts}, {"y": texts}),
+            {"x": texts, "z": texts})
 
 
 CASES = {
@@ -116,13 +104,8 @@ def earlier(folder):
 
 def engines(proto, before):
     """{name: session} of one thread each."""
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    found = {
-        "heddle": heddle.Session(heddle.compile(proto, threads=1, cache=False), threads=1),
-        "onnxruntime": onnxruntime.InferenceSession(proto.SerializeToString(), options,
-                                                    providers=["CPUExecutionProvider"]),
-    }
+    found = {"heddle": heddle.Session(heddle.compile(proto, threads=1, cache=False), threads=1),
+             "onnxruntime": runtime_session(proto)}
     if before:
         found["before"] = before.Session(before.compile(proto, threads=1, cache=False), threads=1)
     return found

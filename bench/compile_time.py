@@ -16,73 +16,62 @@ from pathlib import Path
 import onnx
 from bench.ops import trees
 from bench.ops.cases import support_vectors
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 
 ROOT = Path(__file__).resolve().parents[1]
 ML = "ai.onnx.ml"
 
 
-def value(name, shape):
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-
-
-def model(nodes, inputs, outputs):
-    graph = helper.make_graph(nodes, "compile_time", inputs, outputs)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+def model(nodes, inputs, outputs, **more):
+    return make_model(nodes, inputs, outputs, opset=18, **more)
 
 
 def chain(count):
     """count nodes, one after the other."""
     names = ["x", *(f"t{i}" for i in range(count - 1)), "y"]
-    nodes = [helper.make_node("Sin" if i % 2 else "Neg", [a], [b])
+    nodes = [make_node("Sin" if i % 2 else "Neg", [a], [b])
              for i, (a, b) in enumerate(zip(names, names[1:]))]
-    return model(nodes, [value("x", [4])], [value("y", [4])])
+    return model(nodes, {"x": [4]}, {"y": [4]})
 
 
 def concat(count):
     """One concat of count operands."""
-    return model([helper.make_node("Concat", ["x"] * count, ["y"], axis=0)],
-                 [value("x", [4])], [value("y", [4 * count])])
+    return model([make_node("Concat", ["x"] * count, "y", axis=0)], {"x": [4]}, {"y": [4 * count]})
 
 
 def inputs(count):
     """A sum of count inputs."""
     names = [f"x{i}" for i in range(count)]
-    return model([helper.make_node("Sum", names, ["y"])],
-                 [value(name, [4]) for name in names], [value("y", [4])])
+    return model([make_node("Sum", names, "y")], {name: [4] for name in names}, {"y": [4]})
 
 
 def outputs(count):
     """A split in count outputs."""
     names = [f"y{i}" for i in range(count)]
-    return model([helper.make_node("Split", ["x"], names, axis=0, num_outputs=count)],
-                 [value("x", [4 * count])], [value(name, [4]) for name in names])
+    return model([make_node("Split", "x", names, axis=0, num_outputs=count)],
+                 {"x": [4 * count]}, {name: [4] for name in names})
 
 
 def symbols(count):
     """One concat of inputs, each of a size with its own name."""
     names = [f"x{i}" for i in range(count)]
-    return model([helper.make_node("Concat", names, ["y"], axis=0)],
-                 [value(name, [f"n_{name}"]) for name in names], [value("y", None)])
+    return model([make_node("Concat", names, "y", axis=0)],
+                 {name: [f"n_{name}"] for name in names}, {"y": None})
 
 
 def columns(count):
     """As many columns of one matrix, each on its own: groups that differ in a number."""
-    nodes, places = [], []
+    nodes, places = [], {"axis": [1]}
     for i in range(count):
-        places += [helper.make_tensor(f"{side}{i}", TensorProto.INT64, [1], [at])
-                   for side, at in (("begin", i), ("end", i + 1))]
-        nodes.append(helper.make_node("Slice", ["x", f"begin{i}", f"end{i}", "axis"], [f"y{i}"]))
-    made = model(nodes, [value("x", [9, count])], [value(f"y{i}", [9, 1]) for i in range(count)])
-    made.graph.initializer.extend(
-        [*places, helper.make_tensor("axis", TensorProto.INT64, [1], [1])])
-    return made
+        places |= {f"begin{i}": [i], f"end{i}": [i + 1]}
+        nodes.append(make_node("Slice", f"x begin{i} end{i} axis", f"y{i}"))
+    return model(nodes, {"x": [9, count]}, {f"y{i}": [9, 1] for i in range(count)},
+                 constants=places)
 
 
 def with_learning(nodes, width):
-    made = model(nodes, [value("x", ["n", 8])], [value("y", ["n", width])])
-    made.opset_import.append(helper.make_opsetid(ML, 3))
-    return made
+    return model(nodes, {"x": ["n", 8]}, {"y": ["n", width]}, domains={ML: 3})
 
 
 def forest(count):
@@ -92,22 +81,20 @@ def forest(count):
     for i in range(count):
         tree = trees.regressor(1, 5, 8) | {
             "target_weights": [float((leaf * (2 * i + 1) + i) % 32) for leaf in leaves]}
-        nodes += [helper.make_node("TreeEnsembleRegressor", ["x"], [f"f{i}"], domain=ML, **tree),
-                  helper.make_node("Cast", [f"f{i}"], [f"l{i}"], to=TensorProto.INT64)]
-        nodes += [helper.make_node(
-            "LabelEncoder", [f"l{i}"], [f"{name}{i}"], domain=ML, keys_int64s=[*leaves],
-            values_floats=[float(1 + (leaf * step + i) % 9) for leaf in leaves])
-            for name, step in (("a", 3), ("b", 4))]
-        nodes += [helper.make_node("Log", [f"a{i}"], [f"g{i}"]),
-                  helper.make_node("Div", [f"g{i}", f"b{i}"], [f"d{i}"])]
-    return with_learning([*nodes, helper.make_node("Sum", [f"d{i}" for i in range(count)], ["y"])],
-                         1)
+        nodes += [make_node("TreeEnsembleRegressor", "x", f"f{i}", domain=ML, **tree),
+                  make_node("Cast", f"f{i}", f"l{i}", to=TensorProto.INT64)]
+        nodes += [make_node("LabelEncoder", f"l{i}", f"{name}{i}", domain=ML, keys_int64s=[*leaves],
+                            values_floats=[float(1 + (leaf * step + i) % 9) for leaf in leaves])
+                  for name, step in (("a", 3), ("b", 4))]
+        nodes += [make_node("Log", f"a{i}", f"g{i}"), make_node("Div", f"g{i} b{i}", f"d{i}")]
+    return with_learning([*nodes, make_node("Sum", [f"d{i}" for i in range(count)], "y")], 1)
 
 
 def classes(count):
     """A support-vector machine with probabilities of count classes."""
-    return with_learning([helper.make_node("SVMClassifier", ["x"], ["l", "y"], domain=ML,
-                                           **support_vectors(count, 4, 8))], count)
+    return with_learning([make_node("SVMClassifier", "x", "l y", domain=ML,
+                                    **support_vectors(count, 4, 8))],
+                         count)
 
 
 FAMILIES = {"chain": (chain, [1250, 5000, 20000]), "concat": (concat, [1250, 5000, 20000]),

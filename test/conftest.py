@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent / "python"), str(HERE.parent / "tools" / "check"),
-                str(HERE / "cli")]  # whichever test comes first
+FOLDERS = (".", "python", "tools/check", "test/cli", "test/fuzz", "test/go", "test/models",
+           "test/onnx", "test/python", "test/targets", "test/training")
+sys.path[:0] = [str(HERE.parent / folder) for folder in FOLDERS]  # what tests import from
 import tally  # noqa: E402
 
 for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_RECORDS",

@@ -20,6 +20,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import heddle
 import numpy as np
 import onnx
 
@@ -28,7 +29,7 @@ from bench.kernels import engines, report, turns
 from bench.kernels.layers import model, node, normal
 from bench.kernels.libraries import CALLS
 from bench.kernels.turns import timed_calls
-from bench.models import sources, tool
+from bench.models import sources
 
 LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
 BATCH, HEADS, SIZE = 16, 12, 64
@@ -110,13 +111,6 @@ def cases(given):
         yield Case(name, path, symbols[-1], sizes=others, is_whole=True)
 
 
-def package():
-    """The Python package of this checkout."""
-    sys.path.insert(0, str(tool.ROOT / "python"))
-    import heddle
-    return heddle
-
-
 def known_of(case):
     """Options of the command for the sizes that all artefacts know."""
     return [word for size in case.sizes.items() for word in ("--dim", "{}={}".format(*size))]
@@ -147,14 +141,14 @@ def feeds_of(case, size):
 
 def session(case, sizes=None, **options):
     """Compiled into this process, for one thread."""
-    module = package().compile(str(case.path), threads=1, shapes={**case.sizes, **(sizes or {})},
-                               **options)
-    return package().Session(module, threads=1)
+    module = heddle.compile(str(case.path), threads=1, shapes={**case.sizes, **(sizes or {})},
+                            **options)
+    return heddle.Session(module, threads=1)
 
 
 def with_library(case):
     """The products by oneDNN's functions, or None where it takes none of them."""
-    plan = package().compile(str(case.path), threads=1, shapes=case.sizes, load=False).plan
+    plan = heddle.compile(str(case.path), threads=1, shapes=case.sizes, load=False).plan
     told = json.loads(engines.heddle("explain", case.path, "--json", *known_of(case)))
     offered = {(group["name"], offer["card"]) for group in told["groups"]
                for offer in group["offers"] if offer["refusal"] is None}

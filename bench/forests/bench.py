@@ -18,6 +18,7 @@ import lleaves
 import numpy as np
 import treelite
 from bench.kernels import report, turns
+from bench.kernels.engines import runtime_session
 from onnxmltools.convert import convert_lightgbm
 from onnxmltools.convert.common.data_types import FloatTensorType
 
@@ -40,18 +41,13 @@ def train(count, leaves, objective):
 
 def engines_of(booster, objective, folder):
     """{name: function of rows that gives one number a row}."""
-    import onnxruntime
-
     path = Path(folder) / "model.txt"
     booster.save_model(path)
     known = {"zipmap": False} if objective == "binary" else {}
     model = convert_lightgbm(booster, initial_types=[("x", FloatTensorType([None, FEATURES]))],
                              target_opset=15, **known)
     ours = heddle.Session(heddle.compile(model, threads=1, cache=False), threads=1)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    theirs = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                          providers=["CPUExecutionProvider"])
+    theirs = runtime_session(model)
     compiled = lleaves.Model(model_file=str(path))
     compiled.compile()
     walked = treelite.frontend.load_lightgbm_model(str(path))

@@ -11,7 +11,8 @@ it. Masks hide one key in eight of each row, or what follows it (causal).
 import statistics
 
 import numpy as np
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 
 from bench.kernels import engines, report, turns
 from bench.kernels.layers import model, node, normal
@@ -53,19 +54,14 @@ def plain(batch, length, causal):
 def fused(batch, length, causal):
     """As ONNX Runtime's own op."""
     place = [batch, length, HEADS * SIZE]
-    inputs = {name: (TensorProto.FLOAT, place) for name in "qkv"}
+    inputs = {name: place for name in "qkv"}
     words = ["q", "k", "v"]
     if not causal:
-        inputs["keys"] = TensorProto.INT32, [batch, length]
+        inputs["keys"] = [batch, length], TensorProto.INT32
         words += ["", "keys"]
-    op = helper.make_node("MultiHeadAttention", words, ["y"], domain="com.microsoft",
-                          num_heads=HEADS, unidirectional=int(causal), mask_filter_value=HIDDEN)
-    graph = helper.make_graph(
-        [op], "attention",
-        [helper.make_tensor_value_info(name, *each) for name, each in inputs.items()],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, place)])
-    return helper.make_model(graph, ir_version=8, opset_imports=[
-        helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)])
+    op = make_node("MultiHeadAttention", words, "y", domain="com.microsoft", num_heads=HEADS,
+                   unidirectional=int(causal), mask_filter_value=HIDDEN)
+    return make_model([op], inputs, {"y": place}, domains={"com.microsoft": 1})
 
 
 def compare(batch, length, causal, given):

@@ -7,16 +7,14 @@ gives the gradient of the image (dx) or of the filters (dw).
 """
 
 import statistics
-import sys
 import time
 from dataclasses import dataclass
 
+import heddle
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
 from bench.kernels import report, turns
-from bench.models import tool
 
 TRAINING = "ai.onnx.preview.training"
 WANTED = {"dw": ["w"], "dx": ["x"]}
@@ -90,35 +88,24 @@ LAYERS = [Layer(network, *each) for network, layers in (
 def model_of(layer, batch, wanted):
     """A model of the gradient alone: y = sum of conv(x, w) * g is linear, so its own value, which
     nobody reads, goes away."""
-    def info(name, shape):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
     image = [batch, layer.size, layer.size, layer.channels]
     slopes = [batch, layer.result, layer.result, layer.filters]
     filters = [layer.filters, layer.channels // layer.groups, layer.window, layer.window]
-    nodes = [
-        helper.make_node("Transpose", ["x"], ["first"], perm=[0, 3, 1, 2]),
-        helper.make_node("Conv", ["first", "w"], ["c"], pads=[layer.border] * 4,
-                         strides=[layer.stride] * 2, group=layer.groups),
-        helper.make_node("Transpose", ["c"], ["last"], perm=[0, 2, 3, 1]),
-        helper.make_node("Mul", ["last", "g"], ["y"])]
-    backward = helper.make_node("Gradient", ["x", "w", "g"], [f"d{name}" for name in wanted],
-                                domain=TRAINING, xs=wanted, y="y")
+    nodes = [make_node("Transpose", "x", "first", perm=[0, 3, 1, 2]),
+             make_node("Conv", "first w", "c", pads=[layer.border] * 4, strides=[layer.stride] * 2,
+                       group=layer.groups),
+             make_node("Transpose", "c", "last", perm=[0, 2, 3, 1]),
+             make_node("Mul", "last g", "y")]
     others = [name for name in ("x", "w", "g") if name not in wanted]
-    backward.attribute.append(helper.make_attribute("zs", others))
-    backward.input[:] = [*wanted, *others]
-    shapes = {"x": image, "w": filters}
-    graph = helper.make_graph(
-        [*nodes, backward], "backward",
-        [info("x", image), info("w", filters), info("g", slopes)],
-        [info(f"d{name}", shapes[name]) for name in wanted])
-    return helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 20), helper.make_opsetid(TRAINING, 1)])
+    backward = make_node("Gradient", [*wanted, *others], [f"d{name}" for name in wanted],
+                         domain=TRAINING, xs=wanted, y="y", **({"zs": others} if others else {}))
+    shapes = {"x": image, "w": filters, "g": slopes}
+    return make_model([*nodes, backward], shapes, {f"d{name}": shapes[name] for name in wanted},
+                      opset=20, domains={TRAINING: 1})
 
 
 def ours(layer, batch, wanted, feeds, threads):
     """A call of the compiled model, and what it gives."""
-    sys.path.insert(0, str(tool.ROOT / "python"))
-    import heddle
     session = heddle.Session(
         heddle.compile(model_of(layer, batch, wanted), threads=threads), threads=threads)
     return lambda: session.run(None, feeds)

@@ -16,19 +16,17 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model
+from onnx import TensorProto
 
 from bench.kernels.layers import dense, model, node, normal, random
 from bench.kernels.engines import heddle, median_us, onnxruntime_call
 
 
 def quantised(nodes, inputs, output, constants, result=TensorProto.UINT8):
-    graph = helper.make_graph(
-        nodes, "layer",
-        [helper.make_tensor_value_info(k, TensorProto.UINT8, v) for k, v in inputs.items()],
-        [helper.make_tensor_value_info("y", result, output)],
-        [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model(nodes,
+                      {name: ([*shape], TensorProto.UINT8) for name, shape in inputs.items()},
+                      {"y": ([*output], result)}, constants)
 
 
 def integers(*shape):

@@ -1,8 +1,7 @@
 """Networks of one layer, with random weights, as ONNX models."""
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
 random = np.random.default_rng(0)
 
@@ -12,16 +11,11 @@ def normal(*shape):
 
 
 def model(nodes, inputs, output, constants):
-    def info(name, shape):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-    graph = helper.make_graph(nodes, "layer", [info(*each) for each in inputs.items()],
-                              [info("y", output)],
-                              [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model(nodes, inputs, {"y": output}, constants)
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs, [output], name=output, **attributes)
+    return make_node(op, inputs, [output], name=output, **attributes)
 
 
 def dense(m, k, n):

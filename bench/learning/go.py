@@ -30,21 +30,8 @@ from onnx import numpy_helper
 from bench.kernels import report
 from bench.models import tool
 from heddle_lab.cost.pictures import load_pyplot
-from heddle_lab.go import (
-    Agent,
-    Episode,
-    Machine,
-    Simulator,
-    Space,
-    anneal,
-    asap,
-    default_fusion,
-    generate,
-    heft,
-    metis,
-    no_fusion,
-    pretrain,
-)
+from heddle_lab.go import (Agent, Episode, Machine, Simulator, Space, anneal, asap, default_fusion,
+                           generate, heft, metis, no_fusion, pretrain)
 from heddle_lab.go.policy import SAMPLES, network
 from heddle.library import UsageError
 

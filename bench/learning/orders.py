@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 from bench.kernels import report
 from bench.learning import choosing
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
 
 import heddle
 from heddle_lab.go import default_fusion, from_onnx, fusion_plan, no_fusion, search_fusion
@@ -29,23 +29,18 @@ ADAM = {"loss": "cross_entropy", "optimizer": "adam"}
 
 def residual(depth=8, width=256, batch=64):
     """Layers x + relu(W x + b) after the second."""
-    random, nodes, weights, x = np.random.default_rng(0), [], [], "x"
+    random, nodes, weights, x = np.random.default_rng(0), [], {}, "x"
     for layer in range(depth):
         for name, shape in ((f"w{layer}", (width, width)), (f"b{layer}", (width,))):
-            weights.append(numpy_helper.from_array(
-                (random.standard_normal(shape) / 16).astype(np.float32), name))
-        nodes += [helper.make_node("Gemm", [x, f"w{layer}", f"b{layer}"], [f"h{layer}"],
-                                   f"dense{layer}"),
-                  helper.make_node("Relu", [f"h{layer}"], [f"r{layer}"], f"relu{layer}")]
+            weights[name] = (random.standard_normal(shape) / 16).astype(np.float32)
+        nodes += [make_node("Gemm", [x, f"w{layer}", f"b{layer}"], f"h{layer}", f"dense{layer}"),
+                  make_node("Relu", f"h{layer}", f"r{layer}", f"relu{layer}")]
         x = f"r{layer}"
         if layer > 1:
-            nodes.append(helper.make_node("Add", [x, f"r{layer - 2}"], [f"s{layer}"],
-                                          f"skip{layer}"))
+            nodes.append(make_node("Add", [x, f"r{layer - 2}"], f"s{layer}", f"skip{layer}"))
             x = f"s{layer}"
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [batch, width])
-              for name in ("x", x)]
-    graph = helper.make_graph(nodes, "residual", values[:1], values[1:], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    values = [make_value(name, [batch, width]) for name in ("x", x)]
+    return make_model(nodes, values[:1], values[1:], weights)
 
 
 def cases():

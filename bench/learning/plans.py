@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 import heddle
-from bench.learning import choosing, published, sources
+from bench.learning import choosing, sources
+from bench.networks import blocks
 from bench.models import tool
 
 VARIANTS = {
@@ -44,7 +45,7 @@ def _options():
     parser.add_argument("--only", nargs="+", metavar="NAME", help="of the models, only these")
     parser.add_argument("--time", type=float, default=60, metavar="S", help="of a search")
     parser.add_argument("--drawn", type=int, default=48, metavar="N")
-    parser.add_argument("--published", type=int, default=len(published.NAMES), metavar="N")
+    parser.add_argument("--published", type=int, default=len(blocks.NAMES), metavar="N")
     parser.add_argument("--catalogue", type=int, default=31, metavar="N")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="models at once")
     parser.add_argument("--turns", type=int, default=15)
@@ -55,8 +56,8 @@ def _options():
 def models(options, folder):
     """(name, path) of each."""
     yield from sources.drawn_from(FIRST, options.drawn, folder)
-    for name in published.NAMES[:options.published]:
-        yield name, sources.saved(folder, name, published.network(name))
+    for name in blocks.NAMES[:options.published]:
+        yield name, sources.saved(folder, name, blocks.network(name))
     yield from sources.real(options.catalogue)
 
 

@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from bench.learning import corpus, drawn, sources
+from bench.learning import corpus, sources
+from bench.networks import drawn
 from bench.models import tool
 from heddle import cost_features
 from heddle_lab.cost import metrics

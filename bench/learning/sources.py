@@ -10,8 +10,8 @@ from pathlib import Path
 
 import onnx
 
-from bench.learning import drawn, published
 from bench.models import catalogue
+from bench.networks import blocks, drawn
 
 PACE = {"drawn": 4, "published": 2, "catalogue": 1, "fuzz": 1}  # models of each kind in a row
 
@@ -46,8 +46,8 @@ def _drawn(folder, count):
 
 
 def _published(folder, count):
-    for name in [name for name in published.NAMES if not name.endswith("dynamic")][:count]:
-        yield name, lambda name=name: saved(folder, name, published.network(name))
+    for name in [name for name in blocks.NAMES if not name.endswith("dynamic")][:count]:
+        yield name, lambda name=name: saved(folder, name, blocks.network(name))
 
 
 def _catalogue(_, count):

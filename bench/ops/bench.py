@@ -17,74 +17,13 @@ import time
 
 import numpy as np
 
-from bench.kernels import report, turns
+from bench.kernels import engines, report, turns
 from bench.models import tool
 from bench.ops import cases, table
 from bench.ops.case import SIZES
 
 STORE = tool.RESULTS
 REST = 0.05  # seconds: ONNX Runtime's idle threads spin for some 16 ms
-
-
-class Ours:
-    """A model compiled into this process; its outputs stay in place from run to run."""
-
-    def __init__(self, model, feeds, threads):
-        import heddle
-        from heddle import arrays, library
-
-        module = heddle.compile(model, threads=threads, cache=False)
-        self._library, self._session = library, heddle.Session(module, threads=threads)
-        infos = self._session.get_inputs()
-        self._inputs, self._alive = (library.Tensor * max(1, len(infos)))(), []
-        self._count = len(infos)
-        for i, info in enumerate(infos):
-            self._inputs[i], kept = arrays.feed(feeds[info.name], info)
-            self._alive.append((feeds[info.name], kept))
-        results = self._session.run(None, feeds)
-        self.results = results
-        self._outputs = (library.Tensor * len(results))()
-        self._places = [np.empty_like(np.ascontiguousarray(each)) for each in results]
-        for tensor, place in zip(self._outputs, self._places):
-            tensor.data, tensor.bytes = place.ctypes.data, place.nbytes
-        self._run = library.function("heddle_session_run")
-
-    def call(self):
-        if self._run(self._session._handle, self._inputs, self._count, self._outputs,
-                     len(self._outputs)):
-            raise RuntimeError("heddle_session_run gave a status")
-
-
-def onnxruntime_call(model, feeds, threads):
-    """A run of ONNX Runtime with inputs and outputs in place, and its results."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    options.log_severity_level = 4
-    engine = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                          providers=["CPUExecutionProvider"])
-    results, binding = engine.run(None, feeds), engine.io_binding()
-    for name, value in feeds.items():
-        binding.bind_cpu_input(name, value)
-    for place, value in zip(engine.get_outputs(), results):
-        binding.bind_ortvalue_output(
-            place.name, onnxruntime.OrtValue.ortvalue_from_numpy(np.ascontiguousarray(value)))
-    return lambda: engine.run_with_iobinding(binding), results
-
-
-def timed(call, threads):
-    """Of one thread its own time, which other processes do not disturb; else the clock's."""
-    clock = time.thread_time if threads == 1 else time.perf_counter
-
-    def run(runs):
-        found = []
-        for _ in range(runs):
-            begin = clock()
-            call()
-            found.append(clock() - begin)
-        return found
-    return run
 
 
 def differ(ours, theirs):
@@ -110,18 +49,20 @@ def measure(row, size, threads, given):
     model, named = row.model(feeds)
     found["elements"] = int(max([each.size for each in feeds if each is not None], default=1))
     try:
-        theirs, expected = onnxruntime_call(model, named, threads)
+        theirs, expected = engines.onnxruntime_call(model, named, threads)
     except Exception as error:  # noqa: BLE001: whatever a peer says
         return found | {"left_out": f"ONNX Runtime: {str(error).splitlines()[0][:120]}"}
     try:
-        ours = Ours(model, named, threads)
+        ours = engines.Heddle(model, named, threads, cache=False)
     except Exception as error:  # noqa: BLE001
         return found | {"left_out": f"Heddle: {str(error).splitlines()[0][:160]}"}
     difference = differ(ours.results, expected)
     if difference:
         return found | {"left_out": f"outputs differ: {difference}"}
-    times = turns.by_turns({"heddle": timed(ours.call, threads),
-                            "onnxruntime": timed(theirs, threads)},
+    # Of one thread its own time, which other processes do not disturb; else the clock's.
+    clock = time.thread_time if threads == 1 else time.perf_counter
+    times = turns.by_turns({"heddle": turns.timed_calls(ours.call, clock),
+                            "onnxruntime": turns.timed_calls(theirs, clock)},
                            given.rounds, given.turn / 1000, REST if threads > 1 else 0.0)
     return found | {name: 1e6 * statistics.median(each) for name, each in times.items()} | \
         turns.ratio(times, "onnxruntime", "heddle")

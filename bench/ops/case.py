@@ -3,7 +3,7 @@
 import dataclasses
 
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
 OPSETS = {"": 21, "ai.onnx.ml": 3, "com.microsoft": 1}
 SIZES = ("small", "usual", "large")
@@ -35,25 +35,12 @@ class Row:
             attributes = attributes(feeds)
         outputs = [f"o{i}" for i in range(self.outputs)]
         nodes = self.nodes(names, outputs) if self.nodes else [
-            helper.make_node(self.op, names, outputs, domain=self.domain, **attributes)]
+            make_node(self.op, names, outputs, domain=self.domain, **attributes)]
         held = {names[i]: feeds[i] for i in self.constants}
         given = {name: each for name, each in zip(names, feeds) if name and name not in held}
-        infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(each.dtype),
-                                               each.shape) for name, each in given.items()]
-        graph = helper.make_graph(
-            nodes, self.op, infos, [_unknown(name) for name in outputs],
-            [numpy_helper.from_array(each, name) for name, each in held.items()])
         domains = {"": OPSETS[""]} | {self.domain: self.opset or OPSETS[self.domain]}
-        return helper.make_model(graph, ir_version=10, opset_imports=[
-            helper.make_opsetid(*each) for each in domains.items()]), given
+        return make_model(nodes, given, outputs, held, domains=domains), given
 
-
-def _unknown(name):
-    """An output of which the model says nothing."""
-    info = helper.make_empty_tensor_value_info(name)
-    info.type.tensor_type.elem_type = TensorProto.UNDEFINED
-    info.ClearField("type")
-    return info
 
 
 random = np.random.default_rng(0)

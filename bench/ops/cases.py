@@ -1,7 +1,7 @@
 """Every op that Heddle supports, in the forms that need another algorithm: one row each."""
 
 import numpy as np
-from onnx import helper
+from heddle.onnx_graph import make_node
 
 from bench.ops import trees
 from bench.ops.case import Row, between, ints, normal, scalar, side
@@ -276,7 +276,7 @@ def attend(names, outputs, sink):
     else:
         steps += [("Softmax", ["scores"], outputs[1], {"axis": -1})]
     steps.append(("MatMul", ["shares" if sink else outputs[1], names[2]], outputs[0], {}))
-    return [helper.make_node(op, operands, [result], **attributes)
+    return [make_node(op, operands, [result], **attributes)
             for op, operands, result, attributes in steps]
 
 
@@ -336,9 +336,9 @@ def perceptron(names, outputs):
     nodes, x = [], names[0]
     for layer in range(3):
         y = outputs[0] if layer == 2 else f"y{layer}"
-        nodes.append(helper.make_node("Gemm", [x, *names[2 * layer + 1:2 * layer + 3]], [y]))
+        nodes.append(make_node("Gemm", [x, *names[2 * layer + 1:2 * layer + 3]], [y]))
         x = f"z{layer}"
-        nodes.append(helper.make_node("Relu", [y], [x]))
+        nodes.append(make_node("Relu", [y], [x]))
     return nodes[:-1]
 
 

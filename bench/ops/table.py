@@ -2,6 +2,7 @@
 
 from bench.kernels import report
 from bench.models import tool
+from bench.ops.case import SIZES
 
 PAGE = tool.ROOT / "docs" / "generated" / "ops-speed.md"
 LOW, WORST, NOTICEABLE = 0.8, 10, 4.0
@@ -87,7 +88,25 @@ def section(threads, cases):
             for each in cases if "left_out" in each]
     if left:
         lines += ["", "### Not timed", "", *report.table(["op", "size", "reason", "why"], left)]
-    return [*lines, "", "### All", "", *lines_of(timed), ""]
+    return [*lines, ""]
+
+
+def overview(found):
+    """A row for each op: times of Heddle and ratios, by threads and sizes."""
+    sizes = [(threads, size) for threads in found for size in SIZES]
+    rows = {}
+    for threads, cases in found.items():
+        for each in cases:
+            if "ratio" in each:
+                elements, cells = rows.setdefault(each["name"], ({}, {}))
+                elements[each["size"]] = f"{each['elements']:,}"
+                cells[threads, each["size"]] = f"{time_text(each['heddle'])}, {each['ratio']:.2f}"
+    heads = ["op", "elements", *(f"{size}, {threads} thread{'s' * (threads > 1)}"
+                                 for threads, size in sizes)]
+    return report.table(heads, [
+        (name, " / ".join(elements[size] for size in SIZES if size in elements),
+         *(cells.get(each, "") for each in sizes))
+        for name, (elements, cells) in rows.items()])
 
 
 def write(found):
@@ -95,4 +114,5 @@ def write(found):
     lines = [HEAD.format(machine=report.machine())]
     for threads, cases in found.items():
         lines += section(threads, cases)
+    lines += ["## All", "", "Heddle's time, and the ratio.", "", *overview(found), ""]
     PAGE.write_text("\n".join(lines), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Writes what `./dev bench peers` found: README.md between its markers, and all of it in
+"""Writes what `./dev bench peers` found: means in README.md between its markers, and all of it in
 docs/generated/peers.md, and draws the ratios beside the results, peers.svg.
 
-    ./dev bench peers-table [--threads N]    (for README; by default the fewest that there are)
+    ./dev bench peers-table
 
 A ratio is a peer's time over Heddle's: above 1, Heddle is faster. Geometric means are over the rows
 where the peer ran and agreed; that of the best peer takes in each row the fastest one.
@@ -137,23 +137,41 @@ def failures(found):
     return "\n".join(lines) if len(lines) > 2 else "None."
 
 
+def cost(report):
+    """What an engine takes for a model."""
+    if "median_ms" not in report:
+        return ""
+    sizes = "/".join(number(report.get(key, 0) / 2**20, "{:.0f}")
+                     for key in ("loaded_bytes", "peak_bytes"))
+    idle = report.get("idle_cpu", 0)
+    return (f"{report['median_ms']:.4g} ({report['q1_ms']:.4g}-{report['q3_ms']:.4g}); "
+            f"{report['compile_s']:.1f}+{report['load_s']:.1f}; {sizes}"
+            + (f"; idle {idle:.2f}" if idle >= 0.005 else ""))
+
+
 def costs(found):
     """Markdown: what each engine takes beside time."""
-    heads = ["model", "batch", "threads", "engine", "ms", "quartiles", "compile s", "load s",
-             "loaded MiB", "peak MiB", "idle CPU"]
-    lines = [f"| {' | '.join(heads)} |", "|---|--:|--:|---" + "|--:" * (len(heads) - 4) + "|"]
+    names = [BASE, *known(found)]
+    heads = ["model", "batch", "threads", "Heddle", *(TITLES[name] for name in names[1:])]
+    lines = ["Milliseconds (quartiles); seconds to compile + to load; MiB when loaded/at the peak; "
+             "the CPU's share of a second after the last run.", "",
+             f"| {' | '.join(heads)} |", "|---|--:|--:" + "|---" * len(names) + "|"]
     for result in found:
-        for name, report in result["engines"].items():
-            if "median_ms" not in report:
-                continue
-            mebibytes = [number(report.get(key, 0) / 2**20, "{:.0f}")
-                         for key in ("loaded_bytes", "peak_bytes")]
-            cells = [result["model"], result["batch"], result["threads"],
-                     TITLES.get(name, "Heddle"), f"{report['median_ms']:.3f}",
-                     f"{report['q1_ms']:.3f}-{report['q3_ms']:.3f}",
-                     f"{report['compile_s']:.1f}", f"{report['load_s']:.1f}", *mebibytes,
-                     f"{report.get('idle_cpu', 0):.2f}"]
-            lines.append(f"| {' | '.join(map(str, cells))} |")
+        cells = [result["model"], str(result["batch"]), str(result["threads"]),
+                 *(cost(result["engines"].get(name, {})) for name in names)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def summary(found):
+    """Markdown: geometric means, a row for each number of threads."""
+    names = known(found)
+    heads = ["threads", *(TITLES[name] for name in names), "best peer", "memory"]
+    lines = [f"| {' | '.join(heads)} |", "|--:" * len(heads) + "|"]
+    for threads in sorted({result["threads"] for result in found}):
+        ratios, best, memory = means([each for each in found if each["threads"] == threads], names)
+        cells = [str(threads), *map(number, (*(ratios[name] for name in names), best, memory))]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -168,7 +186,6 @@ def replace(text, content):
 def main(arguments=None):
     """Fills README.md, the page and the picture."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--threads", type=int, help="of the table in README.md")
     parser.add_argument("--into", type=Path, default=tool.ROOT, metavar="FOLDER",
                         help="to write them to (default: the project)")
     options = parser.parse_args(arguments)
@@ -177,14 +194,14 @@ def main(arguments=None):
         print("table: there are no results in build/bench/peers; run ./dev bench peers first",
               file=sys.stderr)
         return 1
-    threads = options.threads or found[0]["threads"]
-    shown = [result for result in found if result["threads"] == threads]
     readme = tool.ROOT / "README.md"
     page = options.into / "docs" / "generated" / "peers.md"
     try:
-        command = f"./dev bench peers --threads {threads}"
-        text = "\n".join([heading(shown, command), table(shown), "",
-                          "Spread, memory, other numbers of threads and what did not run: "
+        text = "\n".join([heading(found, "./dev bench peers"),
+                          f"Geometric means over {len({each['model'] for each in found})} "
+                          "networks, each with a batch of 1, and some with 16, too:", "",
+                          summary(found), "",
+                          "Each model, spread, memory and what did not run: "
                           "[docs/generated/peers.md](docs/generated/peers.md)."])
         content = replace(readme.read_text(encoding="utf-8"), text)
     except ValueError as problem:

@@ -26,7 +26,6 @@ from pathlib import Path
 import numpy as np
 
 from bench.kernels import report, turns
-from bench.models import tool
 from bench.models.catalogue import Missing
 from bench.ragged import engines
 from bench.ragged.encoders import NETWORKS
@@ -59,7 +58,6 @@ class Engines:
     """What is compared, for one network and number of threads."""
 
     def __init__(self, encoder, threads, peers):
-        sys.path.insert(0, str(tool.ROOT / "python"))
         import heddle
 
         def module(**options):

@@ -11,6 +11,7 @@ import warnings
 
 import numpy as np
 
+from bench.kernels.engines import runtime_session
 from bench.ragged.encoders import Weights
 
 
@@ -18,12 +19,7 @@ class OnnxRuntime:
     """The file as it is, its sizes open."""
 
     def __init__(self, encoder, threads):
-        import onnxruntime
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(
-            encoder.model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        self.session = runtime_session(encoder.model, threads)
 
     def call(self, feeds):
         return lambda: self.session.run(None, feeds)[0]

@@ -17,14 +17,14 @@ NumPy's or ONNX Runtime's first.
 import statistics
 import sys
 
+import heddle.ops
 import numpy as np
-import onnx
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 
 from bench.kernels import engines, onednn, report, turns
 from bench.kernels.layers import model, node, normal
 from bench.kernels.turns import timed_calls
-from bench.models import tool
 from bench.ragged.bench import drawn
 from bench.ragged.encoders import WIDE
 
@@ -37,30 +37,16 @@ GOALS = {"vgemm": {"oneDNN": 0.9}, "trmm": {"OpenBLAS": 0.85, "whole": 1.5},
 PEERS = ("whole", "oneDNN", "OpenBLAS", "ONNX Runtime")
 
 
-def package():
-    """The Python package of this checkout."""
-    sys.path.insert(0, str(tool.ROOT / "python"))
-    import heddle
-    import heddle.ops
-    return heddle
-
-
 def of_ours(op, inputs, output, functions):
     """A model of one op of the domain `heddle`."""
-    def info(name, kind, shape):
-        return helper.make_tensor_value_info(name, kind, shape)
     attributes = {"upper": 0} if op.startswith("Tr") else {}
-    graph = helper.make_graph(
-        [helper.make_node(op, list(inputs), ["y"], op, domain="heddle", **attributes)], "operator",
-        [info(name, *each) for name, each in inputs.items()],
-        [info("y", TensorProto.FLOAT, output)])
-    return helper.make_model(graph, ir_version=8, functions=functions, opset_imports=[
-        helper.make_opsetid("", 17), helper.make_opsetid("heddle", 1)])
+    return make_model([make_node(op, list(inputs), "y", op, domain="heddle", **attributes)],
+                      {name: (shape, kind) for name, (kind, shape) in inputs.items()},
+                      {"y": output}, domains={"heddle": 1}, functions=functions)
 
 
 def ours(network, feeds, **options):
     """A call of a compiled model, and what it gives."""
-    heddle = package()
     session = heddle.Session(heddle.compile(network, threads=1, **options), threads=1)
     return lambda: session.run(None, feeds)[0]
 
@@ -86,7 +72,7 @@ def vgemm_of(batch):
     feeds = {"A": a, "B": b, **{key: sizes[:, i].copy() for i, key in enumerate("mkn")}}
     inputs = {"A": (TensorProto.FLOAT, list(a.shape)), "B": (TensorProto.FLOAT, list(b.shape)),
               **{key: (TensorProto.INT64, [batch]) for key in "mkn"}}
-    network = of_ours("Vgemm", inputs, [batch, m, n], [package().ops.vgemm()])
+    network = of_ours("Vgemm", inputs, [batch, m, n], [heddle.ops.vgemm()])
     call = ours(network, feeds)
     found = call()
     layers = []
@@ -113,7 +99,7 @@ def squares(op, plain, flops, blas=None):
             shape = [size, size]
             inputs = {"A": (TensorProto.FLOAT, shape), "B": (TensorProto.FLOAT, shape)}
             feeds = {"A": normal(*shape), "B": normal(*shape)}
-            function = getattr(package().ops, op.lower())()
+            function = getattr(heddle.ops, op.lower())()
             network = of_ours(op, inputs, shape, [function])
             call = ours(network, feeds)
             theirs, (wanted,) = engines.onnxruntime_call(network, feeds)

@@ -21,7 +21,7 @@ import numpy as np
 from bench.kernels import report
 from bench.models import tool
 
-sys.path[:0] = [str(tool.ROOT / "python"), str(tool.ROOT / "examples" / "train-digits")]
+sys.path.insert(0, str(tool.ROOT / "examples" / "train-digits"))
 BATCH = 64
 PEERS = ("inductor", "eager")
 EVERYTHING = "cards,fusion,stitch,siblings,regions,recomputation"
@@ -36,7 +36,7 @@ def network(widths, seed):
         made.conv(f"conv{i + 1}", width)
         if i == 1:
             made.add("MaxPool", name="pool2", kernel_shape=[2, 2], strides=[2, 2])
-    return made.model(10)
+    return made.classifier(10)
 
 
 def quadratic_network(widths, seed):

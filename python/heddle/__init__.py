@@ -10,17 +10,8 @@ Python's half of the C API in include/heddle, and nothing more. SPDX-License-Ide
 
 from .compiler import Compiled, compile, reference
 from .custom import TensorType, custom_op, load_custom_ops
-from .library import (
-    DiffersError,
-    Error,
-    InternalError,
-    LimitError,
-    RefusedError,
-    UsageError,
-    check_file,
-    extension,
-    get_include,
-)
+from .library import (DiffersError, Error, InternalError, LimitError, RefusedError, UsageError,
+                      check_file, extension, get_include)
 from .records import cost_features
 from .session import InferenceSession, Module, NodeArg, Session, load
 

@@ -14,17 +14,8 @@ import importlib.util
 import os
 import stat
 import threading
-from ctypes import (
-    POINTER,
-    c_char_p,
-    c_double,
-    c_int,
-    c_int32,
-    c_int64,
-    c_size_t,
-    c_uint64,
-    c_void_p,
-)
+from ctypes import (POINTER, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64,
+                    c_void_p)
 from pathlib import Path
 
 from .options import CompileOptions

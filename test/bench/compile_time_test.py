@@ -3,19 +3,14 @@ than in proportion for a long function, so its length has to be in proportion to
 
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench import compile_time  # noqa: E402
+from bench import compile_time
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -39,8 +34,7 @@ def test_no_function_grows_faster_than_the_model(family, tmp_path):
 @pytest.mark.parametrize("family", ["forest", "classes"])
 def test_a_family_gives_what_onnxruntime_gives(family):
     made = compile_time.FAMILIES[family][0](7)
-    peer = onnxruntime.InferenceSession(made.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(made)
     session = heddle.compile(made, cache=False, threads=1)
     for rows in (0, 1, 50):
         x = np.random.default_rng(rows).standard_normal((rows, 8)).astype(np.float32)

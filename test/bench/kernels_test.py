@@ -1,28 +1,22 @@
 """Pure functions of the kernels' benchmarks: what is extracted from models, and what is told."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from heddle.onnx_graph import make_model, make_value
 from onnx import TensorProto, helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench.kernels import convolutions, report, turns  # noqa: E402
-from bench.kernels.layers import node, normal  # noqa: E402
-from bench.models import peak  # noqa: E402
-from bench.ragged import bench as ragged  # noqa: E402
-from bench.ragged import encoders  # noqa: E402
+from bench.kernels import convolutions, report, turns
+from bench.kernels.layers import node, normal
+from bench.models import peak
+from bench.ragged import bench as ragged
+from bench.ragged import encoders
 
 
 def network(nodes, constants):
-    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, "h", "w"])
-    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    graph = helper.make_graph(nodes, "network", [image], [result], [
-        helper.make_tensor(name, TensorProto.FLOAT, value.shape, value.tobytes(), raw=True)
-        for name, value in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    image = make_value("x", ["n", 3, "h", "w"])
+    result = make_value("y", None)
+    return make_model(nodes, [image], [result],
+                      [helper.make_tensor(name, TensorProto.FLOAT, value.shape, value.tobytes(),
+                                          raw=True) for name, value in constants.items()])
 
 
 def test_convolutions_have_sizes_strides_and_groups():

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from onnx import checker, shape_inference
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+from bench.learning import corpus, evaluation, repeats, sources, tuning
+from bench.networks import blocks, drawn
 
-from bench.learning import (  # noqa: E402
-    corpus, drawn, evaluation, published, repeats, sources, tuning)
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_drawn_networks_are_models():
@@ -51,9 +50,9 @@ def test_drawn_networks_are_planned(seed, tmp_path):
 
 
 def test_published_networks_are_models():
-    assert len(set(published.NAMES)) == 2 * len(published.MAKERS) + len(published.SYMBOLS)
-    for name in published.NAMES:
-        model = published.network(name)
+    assert len(set(blocks.NAMES)) == 2 * len(blocks.MAKERS) + len(blocks.SYMBOLS)
+    for name in blocks.NAMES:
+        model = blocks.network(name)
         checker.check_model(model)
         shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
         sizes = [dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim]
@@ -61,11 +60,11 @@ def test_published_networks_are_models():
 
 
 @pytest.mark.usefixtures("compiler")
-@pytest.mark.parametrize("name", [name for name in published.NAMES if not name.endswith("big")])
+@pytest.mark.parametrize("name", [name for name in blocks.NAMES if not name.endswith("big")])
 def test_published_networks_are_planned(name):
     import heddle
 
-    compiled = heddle.compile(published.network(name).SerializeToString(), cache=False, threads=1,
+    compiled = heddle.compile(blocks.network(name).SerializeToString(), cache=False, threads=1,
                               opt_level=0, load=False)
     assert compiled.plan["groups"]
 

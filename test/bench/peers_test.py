@@ -1,23 +1,20 @@
 """The harness of the peers: workers that answer, die, hang or differ, and what is told of them."""
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-HANGS = 600  # seconds, after which no answer will come
-sys.path.insert(0, str(ROOT))
+from bench.models.sources import Missing
+from bench.peers import agreement, bench, picture, rounds, table
+from bench.peers.cases import Case
+from bench.peers.engines import Engine
+from bench.peers.job import Job
+from bench.peers.member import Failed, Member
 
-from bench.models.sources import Missing  # noqa: E402
-from bench.peers import agreement, bench, picture, rounds, table  # noqa: E402
-from bench.peers.cases import Case  # noqa: E402
-from bench.peers.engines import Engine  # noqa: E402
-from bench.peers.job import Job  # noqa: E402
-from bench.peers.member import Failed, Member  # noqa: E402
+HANGS = 600  # seconds, after which no answer will come
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +157,10 @@ def test_means_are_geometric_and_the_best_peer_is_the_fastest_of_each_row(tmp_pa
     text = table.table(found)
     assert "| differs |" in text and "**4.00**" in text
     assert "off by 3 times" in table.failures(found)
+    heads, _, row = (line.split(" | ") for line in table.summary(found).splitlines())
+    assert dict(zip(heads, row))["ONNX Runtime"] == "4.00" and row[0] == "| 1"
+    assert row[-2:] == ["1.00", "1.00 |"]
+    assert "| b | 1 | 1 | 1 (1-1); 1.0+0.1; 0/1 |" in table.costs(found)
     picture.draw(found, tmp_path / "picture.svg")
     assert "ONNX Runtime: 8.00" in (tmp_path / "picture.svg").read_text()
 

@@ -1,6 +1,5 @@
 """What engines of a contest have prepared is kept, taken again, and made anew where it must be."""
 
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench.peers import bench, member, prepared  # noqa: E402
-from bench.peers.cases import Case  # noqa: E402
-from bench.peers.engines import Engine  # noqa: E402
-from bench.peers.job import Job  # noqa: E402
-from bench.peers.member import Failed, Late  # noqa: E402
+from bench.peers import bench, member, prepared
+from bench.peers.cases import Case
+from bench.peers.engines import Engine
+from bench.peers.job import Job
+from bench.peers.member import Failed, Late
 
 
 @pytest.fixture(autouse=True)
@@ -164,11 +160,7 @@ def test_a_contest_takes_what_was_prepared_before_it(tmp_path, monkeypatch, caps
 def test_heddle_is_run_as_a_contest_runs_it(tmp_path):
     from bench.peers.engines import heddle as engine
 
-    graph = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8),
+    onnx.save(make_model([make_node("Neg", "x", "y")], {"x": [3]}, {"y": [3]}, opset=18),
               tmp_path / "m.onnx")
     np.savez(tmp_path / "feeds.npz", x=np.ones(3, np.float32))
     job = Job("bench.peers.engines.heddle", str(tmp_path / "m.onnx"), str(tmp_path / "feeds.npz"),

@@ -1,20 +1,15 @@
 """Ten ways in which exporters write attention: each is one kernel of the one attention card, and
 equal to ONNX Runtime."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from onnx import TensorProto, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
+import heddle
+from heddle.onnx_graph import Graph
 
-import heddle  # noqa: E402
-from heddle.onnx_graph import Graph  # noqa: E402
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 B, H, S, D = 2, 4, 9, 16
@@ -151,6 +146,5 @@ def test_is_one_kernel(way):
     assert cards.count("attention") == 1, cards
     assert len(cards) <= 2, cards  # a mask that does not depend on the heads may be apart
     found = compiled.run(None, writer.feeds)[0]
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     np.testing.assert_allclose(found, peer.run(None, writer.feeds)[0], rtol=2e-5, atol=2e-6)

@@ -1,17 +1,12 @@
 """Models of f16 and bf16: computed as f32, rounded where they leave, or op by op."""
 
-import sys
-from pathlib import Path
-
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
+import heddle
 
 pytestmark = pytest.mark.usefixtures("compiler")
 TYPES = {"float16": (np.float16, TensorProto.FLOAT16, 2e-3),
@@ -20,12 +15,9 @@ TYPES = {"float16": (np.float16, TensorProto.FLOAT16, 2e-3),
 
 def model_of(dtype, nodes, sizes, constants=(), outputs=("y",)):
     number = TYPES[dtype][1]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", number, sizes)],
-        [helper.make_tensor_value_info(name, number, None) for name in outputs],
-        [numpy_helper.from_array(value.astype(TYPES[dtype][0]), name)
-         for name, value in constants])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    return make_model(nodes, [make_value("x", sizes, number)],
+                      [make_value(name, None, number) for name in outputs],
+                      {name: value.astype(TYPES[dtype][0]) for name, value in constants}, opset=22)
 
 
 @pytest.mark.parametrize("math", ["fast", "strict"])
@@ -35,12 +27,9 @@ def test_networks(dtype, target, math):
     random = np.random.default_rng(1)
     w = random.uniform(-0.3, 0.3, (20, 6, 3, 3))
     v = random.uniform(-0.2, 0.2, (20, 33))
-    nodes = [helper.make_node("Conv", ["x", "w"], ["c"], pads=[1, 1, 1, 1]),
-             helper.make_node("Relu", ["c"], ["r"]),
-             helper.make_node("GlobalAveragePool", ["r"], ["p"]),
-             helper.make_node("Flatten", ["p"], ["f"]),
-             helper.make_node("MatMul", ["f", "v"], ["m"]),
-             helper.make_node("Softmax", ["m"], ["y"], axis=-1)]
+    nodes = [make_node("Conv", "x w", "c", pads=[1, 1, 1, 1]), make_node("Relu", "c", "r"),
+             make_node("GlobalAveragePool", "r", "p"), make_node("Flatten", "p", "f"),
+             make_node("MatMul", "f v", "m"), make_node("Softmax", "m", "y", axis=-1)]
     model = model_of(dtype, nodes, ["n", 6, 9, 7], [("w", w), ("v", v)])
     kind, _, tolerance = TYPES[dtype]
     module = heddle.compile(model, target=target, math=math)
@@ -58,8 +47,8 @@ def test_networks(dtype, target, math):
 
 
 def test_only_strict_math_rounds_in_between():
-    nodes = [helper.make_node("Mul", ["x", "k"], ["a"]), helper.make_node("Mul", ["a", "k"], ["b"]),
-             helper.make_node("Div", ["b", "k"], ["c"]), helper.make_node("Div", ["c", "k"], ["y"])]
+    nodes = [make_node("Mul", "x k", "a"), make_node("Mul", "a k", "b"),
+             make_node("Div", "b k", "c"), make_node("Div", "c k", "y")]
     model = model_of("float16", nodes, [3], [("k", np.array(300.0))], ["y", "b"])
     x = np.array([1, 2, np.nan], np.float16)
     y, b = heddle.compile(model).run(None, {"x": x})
@@ -70,13 +59,12 @@ def test_only_strict_math_rounds_in_between():
 
 
 def test_a_cast_of_the_model_rounds():
-    nodes = [helper.make_node("Cast", ["x"], ["wide"], to=TensorProto.FLOAT),
-             helper.make_node("Mul", ["wide", "k"], ["a"]),
-             helper.make_node("Cast", ["a"], ["y"], to=TensorProto.FLOAT16)]
+    nodes = [make_node("Cast", "x", "wide", to=TensorProto.FLOAT), make_node("Mul", "wide k", "a"),
+             make_node("Cast", "a", "y", to=TensorProto.FLOAT16)]
     model = model_of("float16", nodes, [2])
     model.graph.initializer.append(numpy_helper.from_array(np.array(1 / 3, np.float32), "k"))
-    model.graph.node.append(helper.make_node("Mul", ["y", "y"], ["z"]))
-    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT16, None))
+    model.graph.node.append(make_node("Mul", "y y", "z"))
+    model.graph.output.append(make_value("z", None, TensorProto.FLOAT16))
     x = np.array([1, 100], np.float16)
     y, z = heddle.compile(model).run(None, {"x": x})
     third = (x.astype(np.float32) * np.float32(1 / 3)).astype(np.float16)

@@ -2,19 +2,17 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 from sources import LLVM
 
+import heddle
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
-
 pytestmark = pytest.mark.usefixtures("compiler")
 HEDDLE = ROOT / "build" / "release" / "bin" / "heddle"
 FLOAT = TensorProto.FLOAT
@@ -26,14 +24,11 @@ def normal(*shape):
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs, [output], name=output, **attributes)
+    return make_node(op, inputs, [output], name=output, **attributes)
 
 
 def model(nodes, inputs, constants):
-    infos = [helper.make_tensor_value_info(name, FLOAT, shape) for name, shape in inputs.items()]
-    graph = helper.make_graph(nodes, "g", infos, [helper.make_tensor_value_info("y", FLOAT, None)],
-                              [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model(nodes, inputs, {"y": None}, constants)
 
 
 def dense():

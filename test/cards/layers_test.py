@@ -3,20 +3,16 @@ in parts, concats in place, and the feedback that splits again what does not pay
 holds what they compute against the oracle."""
 
 import ctypes
-import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
-from heddle import library  # noqa: E402
+import heddle
+from heddle import library
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -24,16 +20,13 @@ pytestmark = pytest.mark.usefixtures("compiler")
 def classifier(rows, columns, is_read_twice=False):
     """Softmax of a dense layer; the layer itself may be a second output."""
     weights = np.random.default_rng(1).standard_normal((24, columns)).astype(np.float32)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["scores"], name="dense"),
-             helper.make_node("Softmax", ["scores"], ["y"], name="softmax", axis=-1)]
-    outputs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [rows, columns])]
+    nodes = [make_node("MatMul", "x w", "scores", name="dense"),
+             make_node("Softmax", "scores", "y", name="softmax", axis=-1)]
+    outputs = {"y": [rows, columns]}
     if is_read_twice:
-        nodes.append(helper.make_node("Relu", ["scores"], ["z"], name="relu"))
-        outputs.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [rows, columns]))
-    graph = helper.make_graph(
-        nodes, "classifier", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, 24])],
-        outputs, [numpy_helper.from_array(weights, "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        nodes.append(make_node("Relu", "scores", "z", name="relu"))
+        outputs["z"] = [rows, columns]
+    return make_model(nodes, {"x": [rows, 24]}, outputs, {"w": weights})
 
 
 def compiled(model, **options):
@@ -57,18 +50,15 @@ def test_a_result_that_others_read_is_a_second_result():
 
 def row_sums(node, outputs=("y",)):
     """A node on rows of 40, and what the log of their sums of exponentials needs."""
-    nodes = [helper.make_node("Exp", ["x"], ["e"], name="exp"),
-             helper.make_node("ReduceSum", ["e", "axis"], ["s"], name="sum"),
-             helper.make_node("Log", ["s"], ["l"], name="log"), node]
-    graph = helper.make_graph(
-        nodes, "row_sums", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 40])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
-        [numpy_helper.from_array(np.array([1]), "axis")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    nodes = [make_node("Exp", "x", "e", name="exp"),
+             make_node("ReduceSum", "e axis", "s", name="sum"),
+             make_node("Log", "s", "l", name="log"), node]
+    return make_model(nodes, {"x": [64, 40]}, {name: None for name in outputs},
+                      {"axis": np.array([1])}, opset=18)
 
 
 def test_what_costs_much_is_computed_once_a_row():
-    subtract = helper.make_node("Sub", ["x", "l"], ["y"], name="sub")
+    subtract = make_node("Sub", "x l", "y", name="sub")
     assert groups(compiled(row_sums(subtract))) == [("sub", "reduce_rows")]
     # Here the sums are a result too, and a log beside each element would be computed 40 times.
     assert groups(compiled(row_sums(subtract, ("y", "s")))) == [
@@ -106,27 +96,20 @@ def test_what_does_not_pay_is_split_again(rows, columns, why):
 
 def shared(op, **attributes):
     """A value that two groups read."""
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node(op, ["x"], ["shared"], name="shared", **attributes),
-         helper.make_node("Softmax", ["shared"], ["y"], name="softmax", axis=-1),
-         helper.make_node("Sigmoid", ["shared"], ["z"], name="sigmoid")], "shared",
-        [value("x", TensorProto.FLOAT, [9, 40])],
-        [value("y", TensorProto.FLOAT, [9, 40]), value("z", TensorProto.FLOAT, [9, 40])])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model([make_node(op, "x", "shared", name="shared", **attributes),
+                       make_node("Softmax", "shared", "y", name="softmax", axis=-1),
+                       make_node("Sigmoid", "shared", "z", name="sigmoid")],
+                      {"x": [9, 40]}, {"y": [9, 40], "z": [9, 40]})
 
 
 def test_parts_of_a_product_that_no_mechanism_takes_stay_apart():
     # 64-bit integers, whose product no mechanism takes in parts.
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["both"], name="both"),
-             helper.make_node("Split", ["both"], ["left", "right"], name="parts", axis=1),
-             helper.make_node("Mul", ["left", "right"], ["y"], name="unit")]
+    nodes = [make_node("MatMul", "x w", "both", name="both"),
+             make_node("Split", "both", "left right", name="parts", axis=1),
+             make_node("Mul", "left right", "y", name="unit")]
     weights = np.random.default_rng(1).integers(-9, 9, (24, 80))
-    model = helper.make_model(helper.make_graph(
-        nodes, "unit", [helper.make_tensor_value_info("x", TensorProto.INT64, [16, 24])],
-        [helper.make_tensor_value_info("y", TensorProto.INT64, [16, 40])],
-        [numpy_helper.from_array(weights, "w")]), opset_imports=[helper.make_opsetid("", 17)],
-        ir_version=8)
+    model = make_model(nodes, {"x": ([16, 24], TensorProto.INT64)},
+                       {"y": ([16, 40], TensorProto.INT64)}, {"w": weights})
     made = compiled(model)
     assert made.report["feedback"] == []
     assert not any({"both", "unit"} <= set(group["ops"]) for group in made.plan["groups"])
@@ -147,7 +130,7 @@ def test_what_is_cheap_is_computed_by_each_reader():
 
 def test_a_plan_splits_and_joins_groups_of_several_results(tmp_path):
     joined, split = tmp_path / "joined.plan", tmp_path / "split.plan"
-    model = row_sums(helper.make_node("Sub", ["x", "l"], ["y"], name="sub"), ("y", "s"))
+    model = row_sums(make_node("Sub", "x l", "y", name="sub"), ("y", "s"))
     compiled(model).write(joined)
     compiled(model, without="siblings").write(split)
     apart = [("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
@@ -203,14 +186,10 @@ def test_callers_of_an_earlier_version_have_fewer_options():
 def recurrent(op, gates, outputs, **attributes):
     """Eight steps of a layer of 20 units."""
     random = np.random.default_rng(3)
-    weights = [numpy_helper.from_array(random.standard_normal((1, gates * 20, n)).astype(np.float32)
-                                       / 5, name) for n, name in [(12, "w"), (20, "r")]]
-    graph = helper.make_graph(
-        [helper.make_node(op, ["x", "w", "r"], ["", *outputs], hidden_size=20, **attributes)], op,
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [8, 3, 12])],
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, 3, 20]) for name in outputs],
-        weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    weights = {name: random.standard_normal((1, gates * 20, n)).astype(np.float32) / 5
+               for n, name in [(12, "w"), (20, "r")]}
+    return make_model([make_node(op, "x w r", ["", *outputs], hidden_size=20, **attributes)],
+                      {"x": [8, 3, 12]}, {name: [1, 3, 20] for name in outputs}, weights)
 
 
 @pytest.mark.parametrize("model, cell", [
@@ -233,19 +212,14 @@ def test_a_recurrent_cell(model, cell):
 def spectrum():
     """The magnitudes of what a convolution gives as real and imaginary parts."""
     filters = np.random.default_rng(6).standard_normal((32, 4, 3)).astype(np.float32)
-    numbers = [numpy_helper.from_array(np.array([n], np.int64), f"n{n}") for n in (0, 1, 16, 32)]
-    nodes = [helper.make_node("Conv", ["x", "filters"], ["both"], name="conv"),
-             helper.make_node("Slice", ["both", "n0", "n16", "n1"], ["real"], name="real"),
-             helper.make_node("Slice", ["both", "n16", "n32", "n1"], ["imaginary"], name="im"),
-             helper.make_node("Mul", ["real", "real"], ["a"], name="a"),
-             helper.make_node("Mul", ["imaginary", "imaginary"], ["b"], name="b"),
-             helper.make_node("Add", ["a", "b"], ["sum"], name="sum"),
-             helper.make_node("Sqrt", ["sum"], ["y"], name="sqrt")]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(nodes, "spectrum", [value("x", TensorProto.FLOAT, [1, 4, 40])],
-                              [value("y", TensorProto.FLOAT, [1, 16, 38])],
-                              [numpy_helper.from_array(filters, "filters"), *numbers])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = [make_node("Conv", "x filters", "both", name="conv"),
+             make_node("Slice", "both n0 n16 n1", "real", name="real"),
+             make_node("Slice", "both n16 n32 n1", "imaginary", name="im"),
+             make_node("Mul", "real real", "a", name="a"),
+             make_node("Mul", "imaginary imaginary", "b", name="b"),
+             make_node("Add", "a b", "sum", name="sum"), make_node("Sqrt", "sum", "y", name="sqrt")]
+    return make_model(nodes, {"x": [1, 4, 40]}, {"y": [1, 16, 38]},
+                      {"filters": filters, **{f"n{n}": [n] for n in (0, 1, 16, 32)}})
 
 
 def test_a_plan_with_a_product_that_is_read_in_parts_is_carried_out():
@@ -259,18 +233,15 @@ def fire(reads_one_twice=False):
     random = np.random.default_rng(5)
     filters = [numpy_helper.from_array(random.random((6, 4, n, n), np.float32), name)
                for n, name in [(1, "small"), (3, "large")]]
-    nodes = [helper.make_node("Conv", ["x", "small"], ["a"], name="one"),
-             helper.make_node("Conv", ["x", "large"], ["b"], name="three", pads=[1, 1, 1, 1]),
-             helper.make_node("Concat", ["a", "b"], ["both"], name="both", axis=1),
-             helper.make_node("GlobalMaxPool", ["both"], ["y"], name="pool")]
-    value = helper.make_tensor_value_info
-    outputs = [value("y", TensorProto.FLOAT, ["n", 12, 1, 1])]
+    nodes = [make_node("Conv", "x small", "a", name="one"),
+             make_node("Conv", "x large", "b", name="three", pads=[1, 1, 1, 1]),
+             make_node("Concat", "a b", "both", name="both", axis=1),
+             make_node("GlobalMaxPool", "both", "y", name="pool")]
+    outputs = {"y": ["n", 12, 1, 1]}
     if reads_one_twice:
-        nodes.append(helper.make_node("GlobalMaxPool", ["b"], ["z"], name="second"))
-        outputs.append(value("z", TensorProto.FLOAT, ["n", 6, 1, 1]))
-    graph = helper.make_graph(nodes, "fire", [value("x", TensorProto.FLOAT, ["n", 4, 9, 11])],
-                              outputs, filters)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        nodes.append(make_node("GlobalMaxPool", "b", "z", name="second"))
+        outputs["z"] = ["n", 6, 1, 1]
+    return make_model(nodes, {"x": ["n", 4, 9, 11]}, outputs, filters)
 
 
 def kernel_count(made):
@@ -302,13 +273,9 @@ def test_kernels_of_a_region_are_shared_out_whole(columns, threads):
     """Equal and unequal products side by side: each task runs once, whatever the threads."""
     random = np.random.default_rng(8)
     weights = [random.standard_normal((48, n)).astype(np.float32) for n in columns]
-    value = helper.make_tensor_value_info
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", ["x", f"w{i}"], [f"y{i}"]) for i in range(len(columns))],
-        "heads", [value("x", TensorProto.FLOAT, ["rows", 48])],
-        [value(f"y{i}", TensorProto.FLOAT, ["rows", n]) for i, n in enumerate(columns)],
-        [numpy_helper.from_array(w, f"w{i}") for i, w in enumerate(weights)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    model = make_model([make_node("MatMul", f"x w{i}", f"y{i}") for i in range(len(columns))],
+                       {"x": ["rows", 48]}, {f"y{i}": ["rows", n] for i, n in enumerate(columns)},
+                       {f"w{i}": w for i, w in enumerate(weights)})
     made = heddle.compile(model, threads=threads).compiled
     assert made.report["launches"] == 1
     session = heddle.Session(made.module(), threads=threads)

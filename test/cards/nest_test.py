@@ -3,19 +3,17 @@
 import json
 import sqlite3
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto, numpy_helper
+
+import heddle
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
-
 pytestmark = pytest.mark.usefixtures("compiler")
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 FOLDER = str(ROOT / "examples" / "cards")
@@ -24,14 +22,12 @@ random = np.random.default_rng(5)
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs, [output], name=output, **attributes)
+    return make_node(op, inputs, [output], name=output, **attributes)
 
 
 def model(nodes, sizes, outputs, constants):
-    infos = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in outputs]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", FLOAT, sizes)], infos,
-                              [numpy_helper.from_array(v, k) for k, v in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    infos = [make_value(name, shape, kind) for name, kind, shape in outputs]
+    return make_model(nodes, {"x": sizes}, infos, constants)
 
 
 def gated_unit(rows, depth, columns, extra=(), outputs=("y",)):

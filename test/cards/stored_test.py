@@ -1,17 +1,14 @@
 """Weights in fewer bits, which products read as they are: DequantizeLinear, MatMulNBits, Cast."""
 
-import sys
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto, numpy_helper
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
+import heddle
 
 pytestmark = pytest.mark.usefixtures("compiler")
 DEPTH, COLUMNS = 192, 203  # whole blocks, but no whole panel
@@ -38,11 +35,8 @@ def tensor(name, values, dtype):
 
 
 def model_of(nodes, constants, rows):
-    graph = helper.make_graph(
-        [*nodes], "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [rows, DEPTH])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], constants)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    return make_model(nodes, {"x": [rows, DEPTH]}, {"y": None}, constants, opset=21,
+                      domains={"com.microsoft": 1})
 
 
 def dequantised(codes, scales, zeros, dtype, blocks, zero, transposed, rows):
@@ -56,10 +50,10 @@ def dequantised(codes, scales, zeros, dtype, blocks, zero, transposed, rows):
     if zero != "none":
         constants.append(tensor("z", flat(zeros), dtype))
         names.append("z")
-    nodes = [helper.make_node("DequantizeLinear", names, ["d"], **attributes)]
+    nodes = [make_node("DequantizeLinear", names, "d", **attributes)]
     if transposed:
-        nodes.append(helper.make_node("Transpose", ["d"], ["t"], perm=[1, 0]))
-    nodes.append(helper.make_node("MatMul", ["x", "t" if transposed else "d"], ["y"]))
+        nodes.append(make_node("Transpose", "d", "t", perm=[1, 0]))
+    nodes.append(make_node("MatMul", ["x", "t" if transposed else "d"], "y"))
     return model_of(nodes, constants, rows)
 
 
@@ -108,8 +102,8 @@ def test_every_width_of_vectors(target, dtype, zero):
 def test_floats_of_16_bits(dtype, target):
     random = np.random.default_rng(8)
     values = random.uniform(-1, 1, (DEPTH, COLUMNS)).astype(getattr(ml_dtypes, dtype, dtype))
-    cast = helper.make_node("Cast", ["w"], ["d"], to=TensorProto.FLOAT)
-    model = model_of([cast, helper.make_node("MatMul", ["x", "d"], ["y"])],
+    cast = make_node("Cast", "w", "d", to=TensorProto.FLOAT)
+    model = model_of([cast, make_node("MatMul", "x d", "y")],
                      [numpy_helper.from_array(values, "w")], "rows")
     module = heddle.compile(model, **({"target": target} if target else {}))
     assert module.info["weights_bytes"] < 1.3 * 2 * DEPTH * COLUMNS
@@ -139,8 +133,8 @@ def test_matmul_nbits(bits, block, has_zeros):
     if has_zeros:
         constants.append(numpy_helper.from_array(packed(zeros).reshape(-1), "z"))
         names.append("z")
-    node = helper.make_node("MatMulNBits", names, ["y"], domain="com.microsoft", K=DEPTH,
-                            N=COLUMNS, bits=bits, block_size=block)
+    node = make_node("MatMulNBits", names, "y", domain="com.microsoft", K=DEPTH, N=COLUMNS,
+                     bits=bits, block_size=block)
     module = heddle.compile(model_of([node], constants, "rows"))
     numbers = ((codes - zeros[:, :, None]) * scales[:, :, None]).reshape(COLUMNS, -1)[:, :DEPTH].T
     assert (module.info["weights_bytes"] < 3 * DEPTH * COLUMNS) == (block < 128)
@@ -151,8 +145,8 @@ def test_what_others_read_too_becomes_floats_for_them():
     random = np.random.default_rng(9)
     codes, scales, zeros, numbers = weights_of(random, "int8", 6, "none")
     model = dequantised(codes, scales, zeros, "int8", 6, "none", False, "rows")
-    model.graph.node.append(helper.make_node("ReduceSum", ["d"], ["sum"], keepdims=0))
-    model.graph.output.append(helper.make_tensor_value_info("sum", TensorProto.FLOAT, []))
+    model.graph.node.append(make_node("ReduceSum", "d", "sum", keepdims=0))
+    model.graph.output.append(make_value("sum", []))
     x = random.uniform(-1, 1, (2, DEPTH)).astype(np.float32)
     y, total = heddle.compile(model).run(None, {"x": x})
     np.testing.assert_allclose(y, x.astype(np.float64) @ numbers, rtol=1e-4, atol=1e-4)

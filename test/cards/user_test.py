@@ -1,18 +1,16 @@
 """What a user adds or edits: a card in a folder of one's own, and a plan."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto
+
+import heddle
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
-
 pytestmark = pytest.mark.usefixtures("compiler")
 FLOAT = TensorProto.FLOAT
 X = np.random.default_rng(1).standard_normal((3, 7, 64)).astype(np.float32)
@@ -21,15 +19,11 @@ SCALE = np.linspace(0.5, 1.5, 64, dtype=np.float32)
 
 
 def model(nodes, constants):
-    initializers = [numpy_helper.from_array(array, name) for name, array in constants.items()]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", FLOAT, ["batch", "length", 64])],
-        [helper.make_tensor_value_info("y", FLOAT, None)], initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model(nodes, {"x": ["batch", "length", 64]}, {"y": None}, constants)
 
 
 def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs, [output], name=output, **attributes)
+    return make_node(op, inputs, [output], name=output, **attributes)
 
 
 def t5_layer_norm():
@@ -97,7 +91,7 @@ def test_compiling_twice_gives_the_same(tmp_path):
     several = dense()
     for i in range(6):
         several.graph.node.append(node("LeakyRelu", ["x"], f"leaky{i}", alpha=0.1 * i))
-        several.graph.output.append(helper.make_tensor_value_info(f"leaky{i}", FLOAT, None))
+        several.graph.output.append(make_value(f"leaky{i}", None))
     artefacts = set()
     for i in range(4):
         heddle.compile(several, output=str(tmp_path / "several.so"))

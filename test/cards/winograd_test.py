@@ -1,17 +1,12 @@
 """3x3 convolutions in transformed tiles, as a user meets them: chosen, forced, and ruled out."""
 
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
-
-import heddle  # noqa: E402
+import heddle
 
 pytestmark = pytest.mark.usefixtures("compiler")
 random = np.random.default_rng(5)
@@ -20,12 +15,8 @@ random = np.random.default_rng(5)
 def convolution(channels, filters, **attributes):
     """A convolution of images of 30x27 pixels, and its filters."""
     w = random.uniform(-1, 1, (filters, channels, 3, 3)).astype(np.float32)
-    node = helper.make_node("Conv", ["x", "w"], ["y"], name="conv", **attributes)
-    def info(name, shape):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-    graph = helper.make_graph([node], "g", [info("x", [2, channels, 30, 27])], [info("y", None)],
-                              [numpy_helper.from_array(w, "w")])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), w
+    node = make_node("Conv", "x w", "y", name="conv", **attributes)
+    return make_model([node], {"x": [2, channels, 30, 27]}, {"y": None}, {"w": w}), w
 
 
 def card_of(compiled):

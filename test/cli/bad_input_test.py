@@ -5,18 +5,14 @@ import fcntl
 import os
 import resource
 import stat
-import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node, make_value
 from onnx import TensorProto, helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    LIMIT, OK, REFUSED, USAGE, dense_model, heddle, make_model, needs_heddle, one_node, save, value)
+from command import LIMIT, OK, REFUSED, USAGE, dense_model, heddle, needs_heddle, one_node, save
 
 pytestmark = needs_heddle
 
@@ -33,10 +29,9 @@ def graph_edited(change, model=None):
 
 
 def cyclic():
-    return make_model([helper.make_node("Add", ["x", "b"], ["a"], "first"),
-                       helper.make_node("Relu", ["a"], ["b"], "second"),
-                       helper.make_node("Relu", ["b"], ["y"], "third")],
-                      [value("x", [2, 3])], [value("y", [2, 3])])
+    return make_model([make_node("Add", "x b", "a", "first"), make_node("Relu", "a", "b", "second"),
+                       make_node("Relu", "b", "y", "third")],
+                      {"x": [2, 3]}, {"y": [2, 3]})
 
 
 def external(location):
@@ -56,8 +51,7 @@ def two_data_fields():
 
 def huge_constant():
     """A file of fewer than 200 bytes that asks for 4 TB."""
-    return make_model([helper.make_node("ConstantOfShape", ["s"], ["y"], "huge")], [],
-                      [value("y", [None, None])],
+    return make_model([make_node("ConstantOfShape", "s", "y", "huge")], [], {"y": [None, None]},
                       [helper.make_tensor("s", 7, [2], [1 << 20, 1 << 20])])
 
 
@@ -66,15 +60,13 @@ def nested_functions(depth):
     functions = []
     for i in range(depth):
         is_last = i + 1 == depth
-        node = helper.make_node("Relu" if is_last else f"f{i + 1}", ["a"], ["b"],
-                                domain="" if is_last else "test")
+        node = make_node("Relu" if is_last else f"f{i + 1}", "a", "b",
+                         domain="" if is_last else "test")
         functions.append(helper.make_function(
             "test", f"f{i}", ["a"], ["b"], [node],
             [helper.make_opsetid("", 17), helper.make_opsetid("test", 1)]))
-    graph = helper.make_graph([helper.make_node("f0", ["x"], ["y"], "outer", domain="test")],
-                              "test", [value("x", [2, 3])], [value("y", [2, 3])])
-    return helper.make_model(graph, functions=functions, ir_version=8, opset_imports=[
-        helper.make_opsetid("", 17), helper.make_opsetid("test", 1)])
+    return make_model([make_node("f0", "x", "y", "outer", domain="test")], {"x": [2, 3]},
+                      {"y": [2, 3]}, domains={"test": 1}, functions=functions)
 
 
 # name: (model or bytes, exit codes, words of the message)
@@ -92,7 +84,7 @@ MODELS = {
     "duplicate name": (graph_edited(lambda g: g.node[1].output.__setitem__(0, "m")), [REFUSED],
                        ["'m'"]),
     "missing name": (one_node("Add", ("x", "nowhere")), [REFUSED], ["'nowhere'"]),
-    "missing output": (graph_edited(lambda g: g.output.append(value("z", [1]))), [REFUSED],
+    "missing output": (graph_edited(lambda g: g.output.append(make_value("z", [1]))), [REFUSED],
                        ["'z'"]),
     "external data missing": (external("weights.bin"), [USAGE, REFUSED], ["weights.bin"]),
     "external data outside": (external("../outside.bin"), [REFUSED], ["../outside.bin"]),
@@ -131,10 +123,9 @@ def test_bad_models(name, tmp_path):
 
 
 def test_all_problems_of_a_model_are_in_one_message(tmp_path):
-    model = make_model([helper.make_node("Sofmax", ["x"], ["a"], "one"),
-                        helper.make_node("Rellu", ["x"], ["b"], "two"),
-                        helper.make_node("Add", ["x", "nowhere"], ["y"], "three")],
-                       [value("x", [2, 3])], [value("y", [2, 3])])
+    model = make_model([make_node("Sofmax", "x", "a", "one"), make_node("Rellu", "x", "b", "two"),
+                        make_node("Add", "x nowhere", "y", "three")],
+                       {"x": [2, 3]}, {"y": [2, 3]})
     done = heddle("run", save(model, tmp_path / "m.onnx"))
     assert_clear(done, [REFUSED], ["'one'", "'two'", "'three'"])
 
@@ -159,8 +150,8 @@ def test_wrong_feeds(tmp_path, feed, words):
 
 
 def test_nan_in_a_shape_input(tmp_path):
-    model = make_model([helper.make_node("Range", ["zero", "limit", "one"], ["y"], "count")],
-                       [value("limit", [])], [value("y", [None])],
+    model = make_model([make_node("Range", "zero limit one", "y", "count")], {"limit": []},
+                       {"y": [None]},
                        [helper.make_tensor("zero", 1, [], [0.0]),
                         helper.make_tensor("one", 1, [], [1.0])])
     path = save(model, tmp_path / "m.onnx")
@@ -389,8 +380,8 @@ def test_what_a_killed_compilation_has_left_goes_with_the_next_one(tmp_path):
 
 
 def test_names_of_a_model_reach_the_terminal_as_text(tmp_path):
-    node = helper.make_node("No\x1b[31mSuch", ["x"], ["y"], name="red\x1b]0;title\x07\nok")
-    model = make_model([node], [value("x", [2])], [value("y", [2])])
+    node = make_node("No\x1b[31mSuch", "x", "y", name="red\x1b]0;title\x07\nok")
+    model = make_model([node], {"x": [2]}, {"y": [2]})
     done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
     assert done.status == REFUSED and "red\\x1b]0;title\\x07\\nok" in done.errors
     assert all(character == "\n" or character.isprintable() for character in done.errors)
@@ -399,9 +390,8 @@ def test_names_of_a_model_reach_the_terminal_as_text(tmp_path):
 @pytest.mark.parametrize("part", ["input", "size", "output"])
 def test_names_that_would_move_the_cursor_are_refused(tmp_path, part):
     names = {"input": "x", "size": "n", "output": "y", part: "a\x1b[2J\nb"}
-    node = helper.make_node("Neg", [names["input"]], [names["output"]])
-    model = make_model([node], [value(names["input"], [names["size"]])],
-                       [value(names["output"], [None])])
+    node = make_node("Neg", [names["input"]], [names["output"]])
+    model = make_model([node], {names["input"]: [names["size"]]}, {names["output"]: [None]})
     done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
     assert done.status == REFUSED and "control characters" in done.errors
     assert all(character == "\n" or character.isprintable() for character in done.errors)

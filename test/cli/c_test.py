@@ -6,18 +6,15 @@ import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (LLVM, OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle,  # noqa: E402
-                     make_model, needs_heddle, save, value)
+from command import LLVM, OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 MODELS = ROOT.parent / "shared" / "models"
@@ -90,11 +87,9 @@ def test_it_computes_the_model(tmp_path, compiler, level):
 
 def test_rows_of_a_batch_have_lengths_of_their_own(tmp_path):
     """The largest of each row, and what lies beyond it is 0."""
-    nodes = [helper.make_node("Exp", ["x"], ["y"]),
-             helper.make_node("ReduceSum", ["y", "axis"], ["z"], keepdims=0)]
-    path = save(make_model(nodes, [value("x", ["batch", "seq", 3])],
-                           [value("y", ["batch", "seq", 3]), value("z", ["batch", 3])],
-                           [numpy_helper.from_array(np.int64([1]), "axis")]),
+    nodes = [make_node("Exp", "x", "y"), make_node("ReduceSum", "y axis", "z", keepdims=0)]
+    path = save(make_model(nodes, {"x": ["batch", "seq", 3]},
+                           {"y": ["batch", "seq", 3], "z": ["batch", 3]}, {"axis": np.int64([1])}),
                 tmp_path / "rows.onnx")
     done = heddle("compile", path, "--target", "c", "--ragged", "batch:seq=lengths", "--no-cache",
                   "-o", tmp_path / "rows.c")
@@ -233,15 +228,11 @@ int main(void) {
 
 def growing(folder):
     """A model with an output of one size, and one whose size is known only at run time."""
-    nodes = [helper.make_node("Gemm", ["x", "x"], ["y"], transA=1),
-             helper.make_node("Cast", ["x"], ["ones"], to=7),
-             helper.make_node("ReduceSum", ["ones"], ["count"], keepdims=0),
-             helper.make_node("Range", ["zero", "count", "one"], ["range"]),
-             helper.make_node("Cast", ["range"], ["z"], to=1)]
-    numbers = [numpy_helper.from_array(np.int64(i), name) for i, name in enumerate(["zero", "one"])]
-    return save(make_model(nodes, [value("x", ["rows", 40])],
-                           [value("y", [40, 40]), value("z", ["k"])], numbers),
-                folder / "grows.onnx")
+    nodes = [make_node("Gemm", "x x", "y", transA=1), make_node("Cast", "x", "ones", to=7),
+             make_node("ReduceSum", "ones", "count", keepdims=0),
+             make_node("Range", "zero count one", "range"), make_node("Cast", "range", "z", to=1)]
+    return save(make_model(nodes, {"x": ["rows", 40]}, {"y": [40, 40], "z": ["k"]},
+                           {"zero": 0, "one": 1}), folder / "grows.onnx")
 
 
 def test_runs_after_the_first_are_as_right(tmp_path):
@@ -341,11 +332,8 @@ def test_machine_code_is_not_taken_for_c(tmp_path):
 
 
 def test_services_are_refused(tmp_path):
-    value = helper.make_tensor_value_info
-    node = helper.make_node("NonZero", ["x"], ["y"], "places")
-    graph = helper.make_graph([node], "g", [value("x", onnx.TensorProto.FLOAT, [4])],
-                              [value("y", onnx.TensorProto.INT64, [1, None])])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    node = make_node("NonZero", "x", "y", "places")
+    model = make_model([node], {"x": [4]}, {"y": ([1, None], onnx.TensorProto.INT64)})
     done = heddle("compile", save(model, tmp_path / "m.onnx"), "--target", "c", "--no-cache", "-o",
                   tmp_path / "m.c")
     assert done.status == REFUSED and not (tmp_path / "m.c").exists()

@@ -10,12 +10,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    OK, USAGE, dense, dense_model, heddle, make_model, needs_heddle, save, value)
+from command import OK, USAGE, dense, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 PACKAGE = Path(__file__).parents[2] / "python"
@@ -140,10 +137,9 @@ def test_another_option_is_another_entry(model, tmp_path, folder, options):
 def test_another_model_takes_the_kernels_that_it_shares(tmp_path, folder):
     def network(scale):
         weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) * scale
-        return make_model([helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-                           helper.make_node("Softmax", ["m"], ["y"], "last")],
-                          [value("x", ["batch", 64])], [value("y", ["batch", 64])],
-                          [onnx.numpy_helper.from_array(weights, "w")])
+        return make_model([make_node("MatMul", "x w", "m", "product"),
+                           make_node("Softmax", "m", "y", "last")],
+                          {"x": ["batch", 64]}, {"y": ["batch", 64]}, {"w": weights})
 
     first = compiled(save(network(1), tmp_path / "m.onnx"), tmp_path / "m.so", folder)
     other = compiled(save(network(2), tmp_path / "m.onnx"), tmp_path / "m.so", folder)
@@ -232,9 +228,8 @@ def test_without_a_home_there_is_no_cache(model, tmp_path, monkeypatch, home):
 def test_the_folder_stays_below_its_limit(tmp_path, folder):
     for size in range(3, 20):
         weights = np.ones((size, 100000), np.float32)
-        model = make_model([helper.make_node("Add", ["x", "w"], ["y"], "n")],
-                           [value("x", [size, 1])], [value("y", [size, 100000])],
-                           [onnx.numpy_helper.from_array(weights, "w")])
+        model = make_model([make_node("Add", "x w", "y", "n")], {"x": [size, 1]},
+                           {"y": [size, 100000]}, {"w": weights})
         compiled(save(model, tmp_path / "m.onnx"), tmp_path / "m.so", folder, "--cache-limit",
                  20_000_000)
         assert sum(path.stat().st_size for path in entries(folder)) <= 20_100_000

@@ -1,17 +1,10 @@
 """heddle cards: the list, refusals of a model's groups, new cards, and the proofs of our own."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-import onnx
 import pytest
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    OK, ROOT, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
+from command import OK, ROOT, USAGE, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 OURS = [*sorted(ROOT.glob("schedules/*/*.mlir")), *sorted(ROOT.glob("examples/*/*.mlir"))]
@@ -19,16 +12,13 @@ OURS = [*sorted(ROOT.glob("schedules/*/*.mlir")), *sorted(ROOT.glob("examples/*/
 
 def norm_model():
     """Rows over their root mean square, times weights."""
-    nodes = [
-        helper.make_node("Mul", ["x", "x"], ["square"], name="square"),
-        helper.make_node("ReduceMean", ["square"], ["mean"], name="mean", axes=[-1], keepdims=1),
-        helper.make_node("Sqrt", ["mean"], ["root"], name="root"),
-        helper.make_node("Div", ["x", "root"], ["unit"], name="unit"),
-        helper.make_node("Mul", ["unit", "w"], ["y"], name="norm"),
-    ]
-    weights = onnx.numpy_helper.from_array(np.linspace(0.5, 2, 48, dtype=np.float32), "w")
-    return make_model(nodes, [value("x", ["batch", 7, 48])], [value("y", ["batch", 7, 48])],
-                      [weights])
+    nodes = [make_node("Mul", "x x", "square", name="square"),
+             make_node("ReduceMean", "square", "mean", name="mean", axes=[-1], keepdims=1),
+             make_node("Sqrt", "mean", "root", name="root"),
+             make_node("Div", "x root", "unit", name="unit"),
+             make_node("Mul", "unit w", "y", name="norm")]
+    return make_model(nodes, {"x": ["batch", 7, 48]}, {"y": ["batch", 7, 48]},
+                      {"w": np.linspace(0.5, 2, 48, dtype=np.float32)})
 
 
 @pytest.fixture

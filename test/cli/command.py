@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
 ROOT = Path(__file__).resolve().parents[2]
 LLVM = (ROOT / "cmake/llvm-version").read_text().strip()
 OK, DIFFERS, USAGE, REFUSED, LIMIT, INTERNAL = range(6)
+DENSE = np.float32([[1, -1, 0, 1], [0, 1, -1, 1], [1, 0, 1, -1]])
 HANGS = 900  # seconds, after which a command will not end
 
 
@@ -56,31 +56,18 @@ def save(model, path):
     return path
 
 
-def value(name, shape, dtype=TensorProto.FLOAT):
-    return helper.make_tensor_value_info(name, dtype, shape)
-
-
-def make_model(nodes, inputs, outputs, initializers=(), opset=17, **more):
-    graph = helper.make_graph(nodes, "test", inputs, outputs, initializers)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8,
-                             **more)
-
-
 def dense_model():
     """y = relu(x w), x [batch, 3], w [3, 4] of -1, 0, 1."""
-    weights = np.float32([[1, -1, 0, 1], [0, 1, -1, 1], [1, 0, 1, -1]])
-    return make_model([helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-                       helper.make_node("Relu", ["m"], ["y"], "positive")],
-                      [value("x", ["batch", 3])], [value("y", ["batch", 4])],
-                      [onnx.numpy_helper.from_array(weights, "w")])
+    return make_model([make_node("MatMul", "x w", "m", "product"),
+                       make_node("Relu", "m", "y", "positive")],
+                      {"x": ["batch", 3]}, {"y": ["batch", 4]}, {"w": DENSE})
 
 
 def dense(x):
-    weights = np.float32([[1, -1, 0, 1], [0, 1, -1, 1], [1, 0, 1, -1]])
-    return np.maximum(x @ weights, 0)
+    return np.maximum(x @ DENSE, 0)
 
 
-def one_node(op, inputs=("x",), **attributes):
+def one_node(op, inputs="x", **attributes):
     """y = op(x), x and y [2, 3]."""
-    return make_model([helper.make_node(op, list(inputs), ["y"], "n", **attributes)],
-                      [value("x", [2, 3])], [value("y", [2, 3])])
+    return make_model([make_node(op, inputs, "y", "n", **attributes)], {"x": [2, 3]},
+                      {"y": [2, 3]})

@@ -8,12 +8,10 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from onnx import helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    DIFFERS, OK, USAGE, dense, dense_model, heddle, make_model, needs_heddle, save, value)
+from command import DIFFERS, OK, USAGE, dense, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
@@ -98,9 +96,9 @@ def test_run_reads_onnx_test_data(model, tmp_path):
                                    "int64", "uint32", "uint64", "bool"])
 def test_every_dtype_of_numpy_passes_through_files(tmp_path, dtype):
     number = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    path = save(make_model([helper.make_node("Reshape", ["x", "s"], ["y"])],
-                           [value("x", [2, 3], number)], [value("y", [3, 2], number)],
-                           [helper.make_tensor("s", 7, [2], [3, 2])]), tmp_path / "m.onnx")
+    path = save(make_model([make_node("Reshape", "x s", "y")], {"x": ([2, 3], number)},
+                           {"y": ([3, 2], number)}, [helper.make_tensor("s", 7, [2], [3, 2])]),
+                tmp_path / "m.onnx")
     x = np.array([[0, 1, 2], [100, 5, 6]]).astype(dtype)
     np.save(tmp_path / "x.npy", x)
     done = heddle("run", path, "--input", f"x=@{tmp_path}/x.npy", "--output",
@@ -218,10 +216,10 @@ def test_compare_against_the_reference_alone(model):
 def test_compare_names_the_node_that_parts(tmp_path):
     """Where no difference is allowed, a sum of 257 products parts by its rounding."""
     weights = np.random.default_rng(0).standard_normal((257, 64)).astype(np.float32)
-    path = save(make_model([helper.make_node("Neg", ["x"], ["n"], "exact"),
-                            helper.make_node("MatMul", ["n", "w"], ["y"], "product")],
-                           [value("x", ["batch", 257])], [value("y", ["batch", 64])],
-                           [onnx.numpy_helper.from_array(weights, "w")]), tmp_path / "m.onnx")
+    path = save(make_model([make_node("Neg", "x", "n", "exact"),
+                            make_node("MatMul", "n w", "y", "product")],
+                           {"x": ["batch", 257]}, {"y": ["batch", 64]}, {"w": weights}),
+                tmp_path / "m.onnx")
     done = heddle("compare", path, "--rtol", "0", "--atol", "0", "--dim", "batch=2", "--json")
     assert done.status == DIFFERS, done.errors
     result = done.json
@@ -267,8 +265,9 @@ def test_files_of_elements_of_which_a_byte_holds_several(tmp_path, name):
     number = getattr(onnx.TensorProto, name, None)
     if number is None:
         pytest.skip(f"this onnx has no {name}")
-    model = save(make_model([helper.make_node("Identity", ["x"], ["y"])], [value("x", [5], number)],
-                            [value("y", [5], number)], opset=25), tmp_path / "m.onnx")
+    model = save(make_model([make_node("Identity", "x", "y")], {"x": ([5], number)},
+                            {"y": ([5], number)}, opset=25),
+                 tmp_path / "m.onnx")
     numbers = np.array([1, 0, 1, -2 if name[0] == "I" else 3, 0], "i1" if name[0] == "I" else "u1")
     np.save(tmp_path / "x.npy", numbers)
     (tmp_path / "data").mkdir()

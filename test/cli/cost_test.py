@@ -3,17 +3,15 @@
 import json
 import shutil
 import sqlite3
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+from command import OK, USAGE, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 ONE = ("--threads", "1")
@@ -25,12 +23,10 @@ def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cost")
     random = np.random.default_rng(0)
     for number, width in enumerate((32, 48, 80)):
-        weights = numpy_helper.from_array(
-            random.standard_normal((width, width)).astype(np.float32), "w")
-        nodes = [helper.make_node("MatMul", ["x", "w"], ["y"], "product"),
-                 helper.make_node("Softmax", ["y"], ["z"], "softmax")]
-        model = save(make_model(nodes, [value("x", ["batch", width])],
-                                [value("z", ["batch", width])], [weights]),
+        weights = {"w": random.standard_normal((width, width)).astype(np.float32)}
+        nodes = [make_node("MatMul", "x w", "y", "product"),
+                 make_node("Softmax", "y", "z", "softmax")]
+        model = save(make_model(nodes, {"x": ["batch", width]}, {"z": ["batch", width]}, weights),
                      folder / f"m{number}.onnx")
         done = heddle("tune", model, "--records", folder / "records.db", "--collect", 5, *ONE)
         assert done.status == OK, done.errors
@@ -171,23 +167,17 @@ def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
     weights[says["candidate_names"].index(f"knob_{knob}")] = -1
     shapes = {"ops": [1, "n"], "nodes": [1, "n", len(says["node_names"])], "makers": [1, "n", "n"],
               "readers": [1, "n", "n"], "mask": [1, "n", 1], "candidates": [1, "c", width]}
-    inputs = [helper.make_tensor_value_info(
-        each, TensorProto.INT64 if each == "ops" else TensorProto.FLOAT, shape)
-        for each, shape in shapes.items()]
-    outputs = [helper.make_tensor_value_info(each, TensorProto.FLOAT, shape) for each, shape in
-               (("scores", [1, "c"]), ("outside", [1, "c"]), ("version", [2]))]
+    inputs = [make_value(each, shape, TensorProto.INT64 if each == "ops" else TensorProto.FLOAT)
+              for each, shape in shapes.items()]
+    outputs = {each: shape
+               for each, shape in (("scores", [1, "c"]), ("outside", [1, "c"]), ("version", [2]))}
     constants = {"w": weights, "last": np.array([2], np.int64),
                  "beyond": np.array(outside, np.float32), "zero": np.array(0, np.float32),
                  "v": np.array([version, len(says["op_names"])], np.float32)}
-    nodes = [helper.make_node("MatMul", ["candidates", "w"], ["y"]),
-             helper.make_node("Squeeze", ["y", "last"], ["scores"]),
-             helper.make_node("Mul", ["scores", "zero"], ["none"]),
-             helper.make_node("Add", ["none", "beyond"], ["outside"]),
-             helper.make_node("Identity", ["v"], ["version"])]
-    model = helper.make_model(helper.make_graph(
-        nodes, "g", inputs, outputs,
-        [numpy_helper.from_array(array, each) for each, array in constants.items()]),
-        opset_imports=[helper.make_opsetid("", 20)])
+    nodes = [make_node("MatMul", "candidates w", "y"), make_node("Squeeze", "y last", "scores"),
+             make_node("Mul", "scores zero", "none"), make_node("Add", "none beyond", "outside"),
+             make_node("Identity", "v", "version")]
+    model = make_model(nodes, inputs, outputs, constants, opset=20)
     model.ir_version = 9
     onnx.save(model, folder / f"{name}.onnx")
     done = heddle("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", *ONE)
@@ -202,12 +192,14 @@ def says(records, tmp_path_factory):
     return about(path)[0]
 
 
+def product_of(rows, path):
+    return save(make_model([make_node("MatMul", "x w", "y", "product")], {"x": [rows, 96]},
+                           {"y": [rows, 64]}, {"w": np.ones((96, 64), np.float32)}), path)
+
+
 @pytest.fixture
 def product(tmp_path):
-    weights = numpy_helper.from_array(np.ones((96, 64), np.float32), "w")
-    return save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
-                           [value("x", [200, 96])], [value("y", [200, 64])], [weights]),
-                tmp_path / "p.onnx")
+    return product_of(200, tmp_path / "p.onnx")
 
 
 def knobs_of(model, *more):
@@ -365,10 +357,7 @@ def test_tuning_measures_what_a_cost_model_finds_fastest(product, says, tmp_path
 
 
 def test_tuning_tries_what_a_cost_model_cannot_judge(records, says, tmp_path):
-    weights = numpy_helper.from_array(np.ones((96, 64), np.float32), "w")
-    model = save(make_model([helper.make_node("MatMul", ["x", "w"], ["y"], "product")],
-                            [value("x", ["batch", 96])], [value("y", ["batch", 64])], [weights]),
-                 tmp_path / "p.onnx")
+    model = product_of("batch", tmp_path / "p.onnx")
     path = made_cost_model(says, tmp_path, "tiles")
     done = tune(model, tmp_path / "r.db", "--cost-model", path, "--candidates", 1, "--at",
                 "batch=200")

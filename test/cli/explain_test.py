@@ -4,17 +4,12 @@ import json
 import re
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from heddle.onnx_graph import make_graph, make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    OK, ROOT, USAGE, dense_model, heddle, make_model, needs_heddle, save, value)
+from command import OK, ROOT, USAGE, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 MOST_PAGE_BYTES = 1_000_000
@@ -37,15 +32,14 @@ def model(tmp_path):
 def chain(tmp_path):
     """Four products with a softmax after each: several groups, buffers and kinds."""
     random = np.random.default_rng(0)
-    nodes, weights, last = [], [], "x"
+    nodes, weights, last = [], {}, "x"
     for i in range(4):
-        weights.append(numpy_helper.from_array(
-            random.standard_normal((32, 32)).astype(np.float32), f"w{i}"))
-        nodes += [helper.make_node("MatMul", [last, f"w{i}"], [f"m{i}"], f"/block/{i}/product"),
-                  helper.make_node("Softmax", [f"m{i}"], [f"s{i}"], f"/block/{i}/softmax")]
+        weights[f"w{i}"] = random.standard_normal((32, 32)).astype(np.float32)
+        nodes += [make_node("MatMul", [last, f"w{i}"], f"m{i}", f"/block/{i}/product"),
+                  make_node("Softmax", f"m{i}", f"s{i}", f"/block/{i}/softmax")]
         last = f"s{i}"
-    return save(make_model(nodes, [value("x", ["batch", 32])], [value(last, ["batch", 32])],
-                           weights), tmp_path / "chain.onnx")
+    return save(make_model(nodes, {"x": ["batch", 32]}, {last: ["batch", 32]}, weights),
+                tmp_path / "chain.onnx")
 
 
 def data_of(page):
@@ -185,17 +179,14 @@ def test_measure(chain, cache):
 
 
 def test_groups_in_a_loop_are_timed(tmp_path):
-    body = helper.make_graph(
-        [helper.make_node("Identity", ["go"], ["still"]),
-         helper.make_node("MatMul", ["state", "w"], ["product"], "step"),
-         helper.make_node("Tanh", ["product"], ["next"], "bounded")],
-        "body", [value("i", [], 7), value("go", [], 9), value("state", [8, 8])],
-        [value("still", [], 9), value("next", [8, 8])])
-    weights = [numpy_helper.from_array(np.eye(8, dtype=np.float32), "w"),
-               numpy_helper.from_array(np.int64(5), "count"),
-               numpy_helper.from_array(np.bool_(True), "start")]
-    looped = save(make_model([helper.make_node("Loop", ["count", "start", "x"], ["y"], body=body)],
-                             [value("x", [8, 8])], [value("y", [8, 8])], weights),
+    body = make_graph([make_node("Identity", "go", "still"),
+                       make_node("MatMul", "state w", "product", "step"),
+                       make_node("Tanh", "product", "next", "bounded")],
+                      {"i": ([], 7), "go": ([], 9), "state": [8, 8]},
+                      {"still": ([], 9), "next": [8, 8]})
+    weights = {"w": np.eye(8, dtype=np.float32), "count": 5, "start": True}
+    looped = save(make_model([make_node("Loop", "count start x", "y", body=body)], {"x": [8, 8]},
+                             {"y": [8, 8]}, weights),
                   tmp_path / "loop.onnx")
     done = heddle("explain", looped, "--json", "--measure", "--time", "0")
     assert done.status == OK, done.errors
@@ -219,11 +210,11 @@ def test_the_page_is_one_file(chain, tmp_path, more):
 
 
 def test_the_page_tells_nodes_and_differences(tmp_path):
-    model = save(make_model(
-        [helper.make_node("Conv", ["x", "w"], ["c"], "first", strides=[2, 2]),
-         helper.make_node("LeakyRelu", ["c"], ["y"], "second", alpha=0.25)],
-        [value("x", [1, 3, 9, 9])], [value("y", [1, 4, 4, 4])],
-        [numpy_helper.from_array(np.ones((4, 3, 3, 3), np.float32), "w")]), tmp_path / "m.onnx")
+    model = save(make_model([make_node("Conv", "x w", "c", "first", strides=[2, 2]),
+                             make_node("LeakyRelu", "c", "y", "second", alpha=0.25)],
+                            {"x": [1, 3, 9, 9]}, {"y": [1, 4, 4, 4]},
+                            {"w": np.ones((4, 3, 3, 3), np.float32)}),
+                 tmp_path / "m.onnx")
     before = heddle("explain", model, "--json")
     about = {op["name"]: op for group in before.json["groups"] for op in group["ops"]}
     assert about["first"]["onnx"] == (
@@ -239,9 +230,9 @@ def test_the_page_tells_nodes_and_differences(tmp_path):
 
 
 def test_what_is_told_of_a_node_is_short_and_printable(tmp_path):
-    nodes = [helper.make_node("Relu", ["x"], ["v\x1b"], "first"),
-             helper.make_node("Concat", ["v\x1b"] * 12, ["y"], "join", axis=0)]
-    model = save(make_model(nodes, [value("x", [2])], [value("y", [24])]), tmp_path / "m.onnx")
+    nodes = [make_node("Relu", "x", "v\x1b", "first"),
+             make_node("Concat", ["v\x1b"] * 12, "y", "join", axis=0)]
+    model = save(make_model(nodes, {"x": [2]}, {"y": [24]}), tmp_path / "m.onnx")
     done = heddle("explain", model, "--json")
     assert done.status == OK, done.errors
     told = {op["name"]: op["onnx"] for group in done.json["groups"] for op in group["ops"]}
@@ -250,8 +241,8 @@ def test_what_is_told_of_a_node_is_short_and_printable(tmp_path):
 
 def test_names_cannot_break_the_page(tmp_path):
     evil = "</script><script>alert(1)</script><!--"
-    model = save(make_model([helper.make_node("Relu", ["x"], ["y"], evil)], [value("x", [4])],
-                            [value("y", [4])]), tmp_path / "m.onnx")
+    model = save(make_model([make_node("Relu", "x", "y", evil)], {"x": [4]}, {"y": [4]}),
+                 tmp_path / "m.onnx")
     page = tmp_path / "report.html"
     assert heddle("explain", model, "--html", page).status == OK
     text = page.read_text(encoding="utf-8")

@@ -1,47 +1,39 @@
 """Ops of a user's own as ONNX functions, through the command line and Python."""
 
-import sys
-from pathlib import Path
-
 import heddle
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, USAGE, needs_heddle  # noqa: E402
-from command import heddle as command  # noqa: E402
+from command import OK, USAGE, needs_heddle
+from command import heddle as command
 
 OPSETS = [helper.make_opsetid("", 21)]
 
 
 def softcap(name="SoftCap", factor="factor"):
-    nodes = [helper.make_node("Mul", ["x", factor], ["scaled"]),
-             helper.make_node("Tanh", ["scaled"], ["bent"]),
-             helper.make_node("Div", ["bent", factor], ["y"])]
+    nodes = [make_node("Mul", ["x", factor], "scaled"), make_node("Tanh", "scaled", "bent"),
+             make_node("Div", ["bent", factor], "y")]
     return helper.make_function("org.example", name, ["x", "factor"], ["y"], nodes, OPSETS)
 
 
 def outer():
     """Calls SoftCap with a constant from its attribute."""
-    constant = helper.make_node("Constant", [], ["c"])
+    constant = make_node("Constant", "", "c")
     constant.attribute.add(name="value_float", ref_attr_name="cap",
                            type=onnx.AttributeProto.FLOAT)
-    nodes = [constant, helper.make_node("SoftCap", ["x", "c"], ["y"], domain="org.example")]
+    nodes = [constant, make_node("SoftCap", "x c", "y", domain="org.example")]
     return helper.make_function("org.example", "Capped", ["x"], ["y"], nodes,
                                 [*OPSETS, helper.make_opsetid("org.example", 1)], ["cap"])
 
 
-def model_of(node, *inputs):
-    infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-             for name, shape in inputs]
-    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
-    return helper.make_model(graph, opset_imports=OPSETS, ir_version=10)
+def model_of(node, **inputs):
+    return make_model([node], inputs, "y", opset=21)
 
 
-CALL = helper.make_node("SoftCap", ["x", "f"], ["y"], "call", domain="org.example")
+CALL = make_node("SoftCap", "x f", "y", "call", domain="org.example")
 X = np.linspace(-3, 3, 6, dtype=np.float32).reshape(2, 3)
 WANTED = np.tanh(X * 0.5) / 0.5
 
@@ -49,7 +41,7 @@ WANTED = np.tanh(X * 0.5) / 0.5
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("functions")
-    onnx.save(model_of(CALL, ("x", ["n", 3]), ("f", [])), folder / "m.onnx")
+    onnx.save(model_of(CALL, x=["n", 3], f=[]), folder / "m.onnx")
     (folder / "one.onnx").write_bytes(softcap().SerializeToString())
     library = onnx.ModelProto(ir_version=10, functions=[softcap(), outer()])
     library.opset_import.extend(OPSETS)
@@ -65,8 +57,8 @@ def test_python(files, given):
 
 
 def test_functions_call_one_another_and_take_attributes(files):
-    node = helper.make_node("Capped", ["x"], ["y"], domain="org.example", cap=0.5)
-    module = heddle.compile(model_of(node, ("x", [2, 3])), functions=[outer(), softcap()])
+    node = make_node("Capped", "x", "y", domain="org.example", cap=0.5)
+    module = heddle.compile(model_of(node, x=[2, 3]), functions=[outer(), softcap()])
     np.testing.assert_allclose(module.run(None, {"x": X})[0], WANTED, 1e-5)
 
 
@@ -96,8 +88,7 @@ def test_what_is_wrong_is_refused(files, tmp_path):
     (tmp_path / "empty").write_bytes(b"")
     refused("neither an ONNX model nor a FunctionProto", tmp_path / "empty")
     itself = softcap()
-    itself.node[0].CopyFrom(helper.make_node("SoftCap", ["x", "factor"], ["scaled"],
-                                             domain="org.example"))
+    itself.node[0].CopyFrom(make_node("SoftCap", "x factor", "scaled", domain="org.example"))
     refused("nested deeper than 64", itself)
 
 

@@ -1,16 +1,11 @@
 """`heddle explain` and `heddle compile` of quantised models: what stayed in floats, and why."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from heddle.onnx_graph import Graph
+from heddle.onnx_graph import Graph, make_value
 from onnx import TensorProto
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, heddle, needs_heddle, save, value  # noqa: E402
+from command import OK, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 
@@ -147,7 +142,8 @@ def test_a_scale_that_the_run_computes(tmp_path):
     """A product takes it; a pool, and a quantisation after it, do not."""
     made = Quantized([1, 4, 6, 6])
     x = made.activation(scale=None)
-    made.inputs = [value("x", [1, 4, 6, 6]), value("xq_scale", []), value("xd_scale", [])]
+    made.inputs = [make_value("x", [1, 4, 6, 6]), make_value("xq_scale", []),
+                   make_value("xd_scale", [])]
     pooled = made.add("MaxPool", [x], "pooled", kernel_shape=[2, 2], strides=[2, 2])
     model = made.save(pooled, [1, 4, 3, 3], tmp_path / "m.onnx")
     [told] = heddle("explain", model, "--json").json["unfolded"]

@@ -2,15 +2,12 @@
 
 import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+from command import OK, USAGE, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
@@ -20,11 +17,10 @@ RAGGED = ("--ragged", "batch:seq=lengths")
 
 @pytest.fixture
 def model(tmp_path):
-    nodes = [helper.make_node("Softmax", ["x"], ["y"], "soft", axis=1),
-             helper.make_node("ReduceMax", ["y"], ["top"], "top", axes=[1], keepdims=0)]
-    made = make_model(nodes, [value("x", ["batch", "seq", 2])],
-                      [value("y", ["batch", "seq", 2]), value("top", ["batch", 2])],
-                      opset=17)
+    nodes = [make_node("Softmax", "x", "y", "soft", axis=1),
+             make_node("ReduceMax", "y", "top", "top", axes=[1], keepdims=0)]
+    made = make_model(nodes, {"x": ["batch", "seq", 2]},
+                      {"y": ["batch", "seq", 2], "top": ["batch", 2]})
     return save(made, tmp_path / "model.onnx")
 
 
@@ -72,13 +68,13 @@ def test_bench_beside_onnxruntime(model):
 
 def test_explain_counts_the_work_of_the_rows(tmp_path):
     """Products of a row of s: 2 * 8 * 16 * s, and 2 * 8 * s * s (CoRa's count of an encoder)."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["linear"], "linear"),
-             helper.make_node("Transpose", ["x"], ["t"], "t", perm=[0, 2, 1]),
-             helper.make_node("MatMul", ["x", "t"], ["scores"], "scores")]
+    nodes = [make_node("MatMul", "x w", "linear", "linear"),
+             make_node("Transpose", "x", "t", "t", perm=[0, 2, 1]),
+             make_node("MatMul", "x t", "scores", "scores")]
     weights = helper.make_tensor("w", TensorProto.FLOAT, [8, 16], [0.5] * 128)
-    model = save(make_model(nodes, [value("x", ["batch", "seq", 8])],
-                            [value("linear", ["batch", "seq", 16]),
-                             value("scores", ["batch", "seq", "seq"])], [weights]),
+    model = save(make_model(nodes, {"x": ["batch", "seq", 8]},
+                            {"linear": ["batch", "seq", 16], "scores": ["batch", "seq", "seq"]},
+                            [weights]),
                  tmp_path / "products.onnx")
     lengths = [3, 0, 7, 10]
     done = heddle("explain", model, *RAGGED, "--dim", "seq=10", "--input",
@@ -102,10 +98,10 @@ def test_explain_counts_the_work_of_the_rows(tmp_path):
 
 def test_explain_tells_what_is_left_of_padding_and_of_unequal_work(tmp_path):
     """Of tiles of m rows and n columns, as a plan sets them; of threads, by the tasks of rows."""
-    nodes = [helper.make_node("Transpose", ["x"], ["t"], "t", perm=[0, 2, 1]),
-             helper.make_node("MatMul", ["x", "t"], ["scores"], "scores")]
-    model = save(make_model(nodes, [value("x", ["batch", "seq", 8])],
-                            [value("scores", ["batch", "seq", "seq"])]), tmp_path / "scores.onnx")
+    nodes = [make_node("Transpose", "x", "t", "t", perm=[0, 2, 1]),
+             make_node("MatMul", "x t", "scores", "scores")]
+    model = save(make_model(nodes, {"x": ["batch", "seq", 8]}, {"scores": ["batch", "seq", "seq"]}),
+                 tmp_path / "scores.onnx")
     plan = heddle("plan", model, *RAGGED, "--json").json
     m, n = 4, 16
     for group in plan["groups"]:

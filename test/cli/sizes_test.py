@@ -3,15 +3,11 @@
 Each ends with one clear message and no signal; none reads or writes outside of its tensors, and
 none takes longer than its inputs and outputs are large."""
 
-import sys
-from pathlib import Path
-
 import pytest
+from heddle.onnx_graph import make_graph, make_model, make_node, make_value
 from onnx import TensorProto, helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, REFUSED, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
+from command import OK, REFUSED, USAGE, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 
@@ -19,27 +15,19 @@ I64 = TensorProto.INT64
 
 
 def node(op, inputs, outputs="y", **attributes):
-    return helper.make_node(op, inputs.split(), outputs.split(), "n", **attributes)
+    return make_node(op, inputs, outputs, "n", **attributes)
 
 
 def ints(name, values, dims=None):
     return helper.make_tensor(name, I64, [len(values)] if dims is None else dims, values)
 
 
-def graph(nodes, inputs, outputs, constants=()):
-    return make_model(nodes, inputs, outputs, constants)
-
-
 def one(op, inputs, constants=(), outputs="y", domain="", **attributes):
     """A node whose operands are `inputs` (name: shape, or shape and type) and constants."""
-    given = [value(name, *(form if isinstance(form, tuple) else (form,)))
-             for name, form in inputs.items()]
     names = [*inputs, *(constant.name for constant in constants)]
-    made = helper.make_node(op, names, outputs.split(), "n", domain=domain, **attributes)
-    model = make_model([made], given, [value(name, None) for name in outputs.split()], constants)
-    if domain:
-        model.opset_import.append(helper.make_opsetid(domain, 3))
-    return model
+    made = make_node(op, names, outputs, "n", domain=domain, **attributes)
+    return make_model([made], inputs, {name: None for name in outputs.split()}, constants,
+                      domains={domain: 3} if domain else {})
 
 
 def tree(truenodes, falsenodes, modes=("BRANCH_LEQ", "LEAF", "LEAF"), ids=(0, 1, 2)):
@@ -54,9 +42,9 @@ def tree(truenodes, falsenodes, modes=("BRANCH_LEQ", "LEAF", "LEAF"), ids=(0, 1,
 
 def doubled(times):
     names = ["x", *(f"t{i}" for i in range(times - 1)), "y"]
-    nodes = [helper.make_node("Concat", [a, a], [b], f"n{i}", axis=0)
+    nodes = [make_node("Concat", [a, a], [b], f"n{i}", axis=0)
              for i, (a, b) in enumerate(zip(names, names[1:]))]
-    return graph(nodes, [value("x", [1])], [value("y", None)])
+    return make_model(nodes, {"x": [1]}, {"y": None})
 
 
 # name: (model, words of the refusal)
@@ -126,43 +114,41 @@ def test_shapes_that_do_not_fit_are_refused(name, tmp_path):
 
 def loop(sizes_input):
     """Stacks slices whose sizes are elements of an input."""
-    body = helper.make_graph(
-        [node("Identity", "going", "again"), node("Gather", "sizes i", "size"),
-         node("Unsqueeze", "size zero", "shape"), node("Expand", "seven shape", "slice")],
-        "body", [value("i", [], I64), value("going", [], TensorProto.BOOL)],
-        [value("again", [], TensorProto.BOOL), value("slice", None)],
-        [helper.make_tensor("seven", 1, [1], [7.0]), ints("zero", [0])])
-    return graph([node("Loop", "m c", body=body)],
-                 [value("m", [], I64), value("c", [], TensorProto.BOOL),
-                  value("sizes", [sizes_input], I64)], [value("y", None)])
+    body = make_graph([node("Identity", "going", "again"), node("Gather", "sizes i", "size"),
+                       node("Unsqueeze", "size zero", "shape"),
+                       node("Expand", "seven shape", "slice")],
+                      {"i": ([], I64), "going": ([], TensorProto.BOOL)},
+                      {"again": ([], TensorProto.BOOL), "slice": None},
+                      [helper.make_tensor("seven", 1, [1], [7.0]), ints("zero", [0])])
+    return make_model([node("Loop", "m c", body=body)],
+                 {"m": ([], I64), "c": ([], TensorProto.BOOL), "sizes": ([sizes_input], I64)},
+                 {"y": None})
 
 
 def scan():
     """As loop, with a scan over the sizes."""
-    body = helper.make_graph(
-        [node("Add", "s e", "t"), node("Unsqueeze", "e zero", "shape"),
-         node("Expand", "seven shape", "slice")], "body",
-        [value("s", [], I64), value("e", [], I64)], [value("t", [], I64), value("slice", None)],
-        [helper.make_tensor("seven", 1, [1], [7.0]), ints("zero", [0])])
-    return graph([node("Scan", "s x", "last y", body=body, num_scan_inputs=1)],
-                 [value("s", [], I64), value("x", ["t"], I64)],
-                 [value("last", [], I64), value("y", None)])
+    body = make_graph([node("Add", "s e", "t"), node("Unsqueeze", "e zero", "shape"),
+                       node("Expand", "seven shape", "slice")],
+                      {"s": ([], I64), "e": ([], I64)}, {"t": ([], I64), "slice": None},
+                      [helper.make_tensor("seven", 1, [1], [7.0]), ints("zero", [0])])
+    return make_model([node("Scan", "s x", "last y", body=body, num_scan_inputs=1)],
+                 {"s": ([], I64), "x": (["t"], I64)}, {"last": ([], I64), "y": None})
 
 
 def growing_state():
     """A scan whose state is twice as long after each step."""
-    body = helper.make_graph([node("Concat", "s s", "t", axis=0), node("Neg", "e", "f")], "body",
-                             [value("s", None), value("e", [])], [value("t", None), value("f", [])])
-    return graph([node("Scan", "s x", "last y", body=body, num_scan_inputs=1)],
-                 [value("s", ["k"]), value("x", ["t"])], [value("last", None), value("y", None)])
+    body = make_graph([node("Concat", "s s", "t", axis=0), node("Neg", "e", "f")],
+                      {"s": None, "e": []}, {"t": None, "f": []})
+    return make_model([node("Scan", "s x", "last y", body=body, num_scan_inputs=1)],
+                 {"s": ["k"], "x": ["t"]}, {"last": None, "y": None})
 
 
 def scaled_size(factor, then=()):
     """Ones, as many as x has elements times `factor`."""
-    return graph([node("Shape", "x", "s"), node("Mul", "s k", "t"),
+    return make_model([node("Shape", "x", "s"), node("Mul", "s k", "t"),
                   node("ConstantOfShape", "t", "c" if then else "y"), *then],
-                 [value("x", ["a"]), *([value("i", ["m"], I64)] if then else [])],
-                 [value("y", None)], [ints("k", [factor]), ints("r", [-1, 64])])
+                 [make_value("x", ["a"]), *([make_value("i", ["m"], I64)] if then else [])],
+                 {"y": None}, [ints("k", [factor]), ints("r", [-1, 64])])
 
 
 QUOTIENT = [node("Reshape", "c r", "q"), node("Gather", "q i")]

@@ -5,26 +5,11 @@ import os
 import pty
 import shutil
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    DIFFERS,
-    OK,
-    REFUSED,
-    USAGE,
-    find_heddle,
-    heddle,
-    make_model,
-    needs_heddle,
-    save,
-    value,
-)
-from onnx import helper  # noqa: E402
+from command import DIFFERS, OK, REFUSED, USAGE, find_heddle, heddle, needs_heddle, save
+from heddle.onnx_graph import make_model, make_node
 
 pytestmark = needs_heddle
 
@@ -32,8 +17,8 @@ pytestmark = needs_heddle
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """x [?, n, ?] and a scalar."""
-    made = make_model([helper.make_node("Add", ["x", "s"], ["y"])],
-                      [value("x", [None, "n", None]), value("s", [])], [value("y", None)])
+    made = make_model([make_node("Add", "x s", "y")], {"x": [None, "n", None], "s": []},
+                      {"y": None})
     return save(made, tmp_path_factory.mktemp("model") / "sizes.onnx")
 
 
@@ -132,8 +117,8 @@ def test_times_and_differences(model):
     done = heddle("bench", model, "--vs", "onnxruntime", "--iters", "3", "--json")
     assert done.json["agrees"] and done.json["onnxruntime"]["called"] == \
         "from Python, inputs and outputs in place"
-    other = save(make_model([helper.make_node("Sub", ["x", "s"], ["y"])],
-                            [value("x", [None, "n", None]), value("s", [])], [value("y", None)]),
+    other = save(make_model([make_node("Sub", "x s", "y")], {"x": [None, "n", None], "s": []},
+                            {"y": None}),
                  model.parent / "other.onnx")
     options = ["bench", model, "--vs", "onnxruntime", "--vs-model", other, "--iters", "3"]
     done = heddle(*options)

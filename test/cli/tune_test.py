@@ -13,12 +13,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    HANGS, OK, ROOT, USAGE, find_heddle, heddle, make_model, needs_heddle, save, value)
+from command import HANGS, OK, ROOT, USAGE, find_heddle, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 ONE = ("--threads", "1")
@@ -39,16 +36,15 @@ def records(tmp_path):
 def model(tmp_path):
     """Two equal products and two equal softmaxes: two distinct groups."""
     random = np.random.default_rng(0)
-    nodes, weights, inputs, outputs = [], [], ["x"], []
+    nodes, weights, inputs, outputs = [], {}, ["x"], []
     for i in range(2):
-        weights.append(numpy_helper.from_array(
-            random.standard_normal((48, 48)).astype(np.float32), f"w{i}"))
-        nodes += [helper.make_node("MatMul", ["x", f"w{i}"], [f"m{i}"], f"product{i}"),
-                  helper.make_node("Softmax", [f"y{i}"], [f"s{i}"], f"softmax{i}")]
+        weights[f"w{i}"] = random.standard_normal((48, 48)).astype(np.float32)
+        nodes += [make_node("MatMul", f"x w{i}", f"m{i}", f"product{i}"),
+                  make_node("Softmax", f"y{i}", f"s{i}", f"softmax{i}")]
         inputs.append(f"y{i}")
         outputs += [f"m{i}", f"s{i}"]
-    return save(make_model(nodes, [value(name, ["batch", 48]) for name in inputs],
-                           [value(name, ["batch", 48]) for name in outputs], weights),
+    return save(make_model(nodes, {name: ["batch", 48] for name in inputs},
+                           {name: ["batch", 48] for name in outputs}, weights),
                 tmp_path / "m.onnx")
 
 
@@ -359,9 +355,9 @@ def test_refusals(model, records, tmp_path):
 @pytest.fixture
 def open_product(tmp_path):
     """A product whose columns are known only at run time."""
-    return save(make_model([helper.make_node("MatMul", ["a", "b"], ["y"], "product")],
-                           [value("a", [4, "seq", 16]), value("b", [4, 16, "seq"])],
-                           [value("y", [4, "seq", "seq"])]), tmp_path / "open.onnx")
+    return save(make_model([make_node("MatMul", "a b", "y", "product")],
+                           {"a": [4, "seq", 16], "b": [4, 16, "seq"]}, {"y": [4, "seq", "seq"]}),
+                tmp_path / "open.onnx")
 
 
 def test_many_sizes_are_tuned_together(open_product, records, tmp_path):
@@ -451,13 +447,10 @@ def test_what_is_no_list_of_sizes_is_refused(open_product, records, over, messag
 
 def test_whole_plans_are_searched_and_replay(tmp_path, records):
     """A product, a gate and a softmax, of which parts may be stored or not."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-             helper.make_node("Sigmoid", ["m"], ["s"], "gate"),
-             helper.make_node("Softmax", ["s"], ["y"], "first"),
-             helper.make_node("Mul", ["s", "y"], ["z"], "scaled")]
-    weights = [numpy_helper.from_array(np.eye(48, dtype=np.float32), "w")]
-    path = save(make_model(nodes, [value("x", [64, 48])], [value("z", [64, 48])], weights),
-                tmp_path / "p.onnx")
+    nodes = [make_node("MatMul", "x w", "m", "product"), make_node("Sigmoid", "m", "s", "gate"),
+             make_node("Softmax", "s", "y", "first"), make_node("Mul", "s y", "z", "scaled")]
+    weights = {"w": np.eye(48, dtype=np.float32)}
+    path = save(make_model(nodes, {"x": [64, 48]}, {"z": [64, 48]}, weights), tmp_path / "p.onnx")
     plan = tmp_path / "found.plan"
     found = tune(path, records, "--plans", "-o", plan, trials=8)
     searched = found["plans"]

@@ -1,17 +1,12 @@
 """`--typical`: what a size usually is decides how work is laid out, and nothing else."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parent))
+from command import OK, USAGE, heddle, needs_heddle, save
 
-from command import OK, USAGE, heddle, make_model, needs_heddle, save, value  # noqa: E402
-
-import heddle as package  # noqa: E402
+import heddle as package
 
 pytestmark = needs_heddle
 
@@ -26,10 +21,10 @@ def environment(tmp_path, monkeypatch):
 def model(tmp_path):
     """A convolution that pays in transformed tiles on large images, and not on small ones."""
     filters = np.random.default_rng(0).standard_normal((64, 64, 3, 3)).astype(np.float32) / 24
-    return save(make_model(
-        [helper.make_node("Conv", ["x", "w"], ["y"], "conv", pads=[1, 1, 1, 1])],
-        [value("x", [1, 64, "height", "width"])], [value("y", [1, 64, "height", "width"])],
-        [numpy_helper.from_array(filters, "w")]), tmp_path / "m.onnx")
+    return save(make_model([make_node("Conv", "x w", "y", "conv", pads=[1, 1, 1, 1])],
+                           {"x": [1, 64, "height", "width"]}, {"y": [1, 64, "height", "width"]},
+                           {"w": filters}),
+                tmp_path / "m.onnx")
 
 
 def cards(model, *options):

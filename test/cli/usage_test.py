@@ -2,15 +2,12 @@
 
 import os
 import re
-import sys
-from pathlib import Path
 
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import OK, USAGE, dense_model, heddle, needs_heddle, save  # noqa: E402
+from command import OK, USAGE, dense_model, heddle, needs_heddle, save
 
 pytestmark = needs_heddle
 COMMANDS = ["compile", "run", "bench", "compare", "plan", "explain"]
@@ -110,9 +107,8 @@ def test_a_reader_that_went_away(tmp_path):
 def test_sizes_of_what_has_none(tmp_path):
     """A list has no sizes that an option could name, whatever the rank of its tensors."""
     tensors = helper.make_tensor_sequence_value_info("x", TensorProto.FLOAT, ["n", 2])
-    graph = helper.make_graph([helper.make_node("ConcatFromSequence", ["x"], ["y"], axis=0)], "g",
-                              [tensors], [helper.make_tensor_value_info("y", 1, ["m", 2])])
-    path = save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8),
+    path = save(make_model([make_node("ConcatFromSequence", "x", "y", axis=0)], [tensors],
+                           {"y": ["m", 2]}, opset=13),
                 tmp_path / "m.onnx")
     for options in (["--dim", "n=2"], ["--dim", "x.0=2"], ["--shape", "x=2x2"]):
         done = heddle("run", path, *options)

@@ -1,17 +1,11 @@
 """heddle verify: an artefact is told from one that was changed on its way."""
 
-import sys
-from pathlib import Path
-
 import heddle
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import (  # noqa: E402
-    OK, REFUSED, USAGE, dense, dense_model, needs_heddle, save)
-from command import heddle as command  # noqa: E402
+from command import OK, REFUSED, USAGE, dense, dense_model, needs_heddle, save
+from command import heddle as command
 
 pytestmark = needs_heddle
 

@@ -4,9 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from command import needs_heddle  # noqa: E402
+from command import needs_heddle
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = needs_heddle

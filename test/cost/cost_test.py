@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from onnx.reference import ReferenceEvaluator
 
 import heddle
@@ -247,6 +248,9 @@ def test_training_scales_what_it_writes():
     assert any("of one network" in line for line in lines)
 
 
+OTHER = make_model([make_node("Identity", "x", "y")], {"x": [1]}, {"y": [1]})
+
+
 def changed(path, **more):
     """The file with other metadata."""
     model = onnx.load(path)
@@ -261,12 +265,7 @@ def changed(path, **more):
     (lambda path: path.write_bytes(b"text"), "no ONNX model, or a damaged one"),
     (lambda path: changed(path, features=99), "features of version 99, this heddle has 1"),
     (lambda path: changed(path, features=None), "features of version None"),
-    (lambda path: onnx.save(
-        onnx.helper.make_model(onnx.helper.make_graph(
-            [onnx.helper.make_node("Identity", ["x"], ["y"])], "g",
-            [onnx.helper.make_tensor_value_info("x", 1, [1])],
-            [onnx.helper.make_tensor_value_info("y", 1, [1])])), path), "but not one of costs"),
-])
+    (lambda path: onnx.save(OTHER, path), "but not one of costs")])
 def test_files_that_are_none_are_refused(saved, damage, problem):
     damage(saved)
     with pytest.raises(UsageError, match=problem):

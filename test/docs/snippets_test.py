@@ -17,13 +17,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
+from command import ROOT, find_heddle, needs_heddle, save
 
-from command import ROOT, find_heddle, make_model, needs_heddle, save, value  # noqa: E402
-
-import heddle  # noqa: E402
+import heddle
 
 pytestmark = [needs_heddle, pytest.mark.usefixtures("compiler")]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
@@ -46,20 +44,19 @@ def network(*sizes):
     """x: float[sizes] -> y: float[sizes[0], 4], by a mean over what follows the channels, a product
     and a sum."""
     axes = list(range(2, len(sizes)))
-    nodes = [helper.make_node("ReduceMean", ["x"], ["m"], "mean", axes=axes, keepdims=0)] if axes \
-        else []
-    nodes += [helper.make_node("MatMul", ["m" if axes else "x", "weight"], ["p"],
-                               "/layer.0/attention/MatMul"),
-              helper.make_node("Add", ["p", "dense.bias"], ["y"], "sum")]
+    nodes = [make_node("ReduceMean", "x", "m", "mean", axes=axes, keepdims=0)] if axes else []
+    nodes += [make_node("MatMul", ["m" if axes else "x", "weight"], "p",
+                        "/layer.0/attention/MatMul"),
+              make_node("Add", "p dense.bias", "y", "sum")]
     random = np.random.default_rng(0)
-    return make_model(nodes, [value("x", sizes)], [value("y", [sizes[0], 4])],
-                      [numpy_helper.from_array(random.random((sizes[1], 4), np.float32), "weight"),
-                       numpy_helper.from_array(np.zeros(4, np.float32), "dense.bias")])
+    return make_model(nodes, {"x": sizes}, {"y": [sizes[0], 4]},
+                      {"weight": random.random((sizes[1], 4), np.float32),
+                       "dense.bias": np.zeros(4, np.float32)})
 
 
 def step():
-    return make_model([helper.make_node("Add", ["state", "x"], ["new_state"])],
-                      [value("state", [4]), value("x", [4])], [value("new_state", [4])])
+    return make_model([make_node("Add", "state x", "new_state")], {"state": [4], "x": [4]},
+                      {"new_state": [4]})
 
 
 FILES = {"model.onnx": network("batch", 8), "dense.onnx": network("batch", 3), "step.onnx": step(),

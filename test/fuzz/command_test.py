@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "release" / "bin" / "heddle"
@@ -63,12 +63,9 @@ def test_a_python_without_onnx(tmp_path):
 
 
 def test_reduce_with_a_command(tmp_path):
-    model = helper.make_model(helper.make_graph(
-        [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Cos", ["a"], ["b"]),
-         helper.make_node("Neg", ["b"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)]),
-        opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = make_model([make_node("Relu", "x", "a"), make_node("Cos", "a", "b"),
+                        make_node("Neg", "b", "y")],
+                       {"x": ["n", 4]}, {"y": None}, opset=21)
     path, small = tmp_path / "model.onnx", tmp_path / "small.onnx"
     onnx.save(model, path)
     judge = tmp_path / "judge.py"

@@ -3,18 +3,13 @@ reduced, and that the compiler agrees with the oracles on some of them."""
 
 import os
 import signal
-import sys
-from pathlib import Path
 
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 from onnx.reference import ReferenceEvaluator
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "python"))
 
 pytest.importorskip("ml_dtypes")
 
@@ -28,7 +23,6 @@ from heddle_lab.fuzz.graph import Graph, make_rng  # noqa: E402
 from heddle_lab.fuzz.reduce import reduce_model  # noqa: E402
 from heddle_lab.fuzz.spec import SPECS  # noqa: E402
 from heddle_lab.fuzz.worker import Worker  # noqa: E402
-
 
 needs_library = pytest.mark.usefixtures("compiler")
 
@@ -94,12 +88,8 @@ def test_a_result_that_hangs_on_rounding_is_refused():
 def test_what_the_evaluator_gets_wrong_is_right(op, shapes, attributes):
     feeds = {f"x{i}": np.random.default_rng(7).standard_normal(shape, np.float32)
              for i, shape in enumerate(shapes)}
-    graph = helper.make_graph(
-        [helper.make_node(op, list(feeds), ["y"], **attributes)], "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, value.shape)
-         for name, value in feeds.items()],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)])
-    model = helper.make_model(graph, ir_version=8, opset_imports=[helper.make_opsetid("", 11)])
+    model = make_model([make_node(op, list(feeds), "y", **attributes)],
+                       {name: value.shape for name, value in feeds.items()}, {"y": None}, opset=11)
     ours, = ReferenceEvaluator(model, new_ops=OPS).run(None, feeds)
     theirs, = onnxruntime.InferenceSession(model.SerializeToString()).run(None, feeds)
     np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
@@ -128,13 +118,9 @@ def test_reduction_finds_the_one_node():
 
 def test_reduction_keeps_the_numbers_that_matter():
     """A predicate on computed values: the sum of an output is negative."""
-    model = helper.make_model(helper.make_graph(
-        [helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["n"]),
-         helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Add", ["n", "n"], ["y"])],
-        "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4]),
-         helper.make_tensor_value_info("r", TensorProto.FLOAT, [4])]),
-        opset_imports=[helper.make_opsetid("", 21)])
+    model = make_model([make_node("Abs", "x", "a"), make_node("Neg", "a", "n"),
+                        make_node("Relu", "x", "r"), make_node("Add", "n n", "y")],
+                       {"x": [4]}, {"y": [4], "r": [4]}, opset=21)
 
     def fails(smaller, cases):
         pairs = evaluate.evaluate(smaller, cases[0])

@@ -4,9 +4,10 @@ import heddle
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node, make_value
 from heddle_lab.fuzz import gradients
 from heddle_lab.fuzz.campaign import Campaign
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto
 
 needs_library = pytest.mark.usefixtures("compiler")
 X = np.array([[0.5, -1.25, 2.0], [0.25, 3.0, -0.75]])
@@ -14,17 +15,15 @@ X = np.array([[0.5, -1.25, 2.0], [0.25, 3.0, -0.75]])
 
 def network(*nodes, **weights):
     """Of an input x [2, 3] and an output y, in f64."""
-    graph = helper.make_graph(
-        list(nodes), "g", [helper.make_tensor_value_info("x", TensorProto.DOUBLE, [2, 3])],
-        [helper.make_tensor_value_info("y", TensorProto.DOUBLE, None)],
-        [numpy_helper.from_array(np.asarray(array), name) for name, array in weights.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    return make_model(list(nodes), {"x": ([2, 3], TensorProto.DOUBLE)},
+                      [make_value("y", None, TensorProto.DOUBLE)],
+                      {name: np.asarray(array) for name, array in weights.items()}, opset=21)
 
 
 def product():
     """y = sin(x) w"""
-    return network(helper.make_node("Sin", ["x"], ["s"]),
-                   helper.make_node("Mul", ["s", "w"], ["y"]), w=np.array([1.5, -2.0, 0.25]))
+    return network(make_node("Sin", "x", "s"), make_node("Mul", "s w", "y"),
+                   w=np.array([1.5, -2.0, 0.25]))
 
 
 @pytest.mark.parametrize("index", range(10))
@@ -57,7 +56,7 @@ def test_a_wrong_derivative_is_found():
                                          ("Tanh", True)])
 def test_nothing_is_said_of_corners_and_jumps(op, is_held):
     """At a distance of 1e-4 from one."""
-    subject = gradients.Subject(network(helper.make_node(op, ["x"], ["y"])), 0)
+    subject = gradients.Subject(network(make_node(op, "x", "y")), 0)
     values = {"x": np.full((2, 3), 1e-4)}
     assert (subject.slope(values, "x", np.ones((2, 3))) is not None) == is_held
 
@@ -81,8 +80,8 @@ def test_what_differs_from_the_interpreter_is_found(monkeypatch):
 @needs_library
 def test_an_op_without_a_derivative_is_named():
     """Its bits as an integer."""
-    model = network(helper.make_node("BitCast", ["x"], ["i"], to=TensorProto.INT64),
-                    helper.make_node("BitCast", ["i"], ["y"], to=TensorProto.DOUBLE))
+    model = network(make_node("BitCast", "x", "i", to=TensorProto.INT64),
+                    make_node("BitCast", "i", "y", to=TensorProto.DOUBLE))
     model.opset_import[0].version = 26
     outcome = gradients.judge(model, [{"x": X}])
     assert outcome.kind == "gap" and outcome.message.startswith("bitcast has no derivative: ")

@@ -1,14 +1,11 @@
 """ir_test: 200 mutants of IR text, each of which heddle-opt takes or refuses with a message."""
 
 import random
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-import ir  # noqa: E402
+import ir
 
 pytestmark = pytest.mark.skipif(ir.OPT is None, reason="there is no heddle-opt; `./dev build` "
                                 "makes it")

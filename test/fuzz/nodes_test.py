@@ -10,6 +10,7 @@ import heddle
 import ml_dtypes
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz.campaign import Campaign
 from heddle_lab.fuzz.check import Outcome
 from heddle_lab.fuzz.evaluate import evaluate, is_stable
@@ -20,12 +21,7 @@ from onnx import helper
 
 
 def model_of(node, feeds, outputs=("y",), opset=21):
-    inputs = [helper.make_tensor_value_info(
-        name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
-        for name, array in feeds.items()]
-    graph = helper.make_graph([node], "g", inputs, [helper.make_empty_tensor_value_info(name)
-                                                    for name in outputs])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return make_model([node], feeds, outputs, opset=opset)
 
 
 def test_a_case_is_always_the_same():
@@ -72,7 +68,7 @@ X = np.array([1.0, -2.0, 3.0], np.float32)
 
 
 def test_what_others_refuse_may_be_refused():
-    node = helper.make_node("Transpose", ["x"], ["y"], perm=[0, 0])
+    node = make_node("Transpose", "x", "y", perm=[0, 0])
     assert judge.judge(model_of(node, {"x": X}), [{"x": X}]).kind == "agrees"
 
 
@@ -81,7 +77,7 @@ def test_what_others_take_is_a_gap(monkeypatch):
         raise heddle.RefusedError("node 'it': no")
 
     monkeypatch.setattr(heddle, "compile", refuses)
-    node = helper.make_node("Neg", ["x"], ["y"])
+    node = make_node("Neg", "x", "y")
     outcome = judge.judge(model_of(node, {"x": X}), [{"x": X}])
     assert outcome.kind == "gap" and not outcome.is_finding
 
@@ -95,14 +91,14 @@ def test_a_refusal_blames_the_model_in_plain_text(monkeypatch, error, kind):
         raise error
 
     monkeypatch.setattr(heddle, "compile", refuses)
-    node = helper.make_node("Neg", ["x"], ["y"])
+    node = make_node("Neg", "x", "y")
     assert judge.judge(model_of(node, {"x": X}), [{"x": X}]).kind == kind
 
 
 def test_wrong_numbers_are_found(monkeypatch):
     monkeypatch.setattr(guarded, "run", lambda session, feeds, low: {"y": X})
     monkeypatch.setattr(judge, "run_reference", lambda *_: {"y": X})
-    node = helper.make_node("Neg", ["x"], ["y"])
+    node = make_node("Neg", "x", "y")
     outcome = judge.judge(model_of(node, {"x": X}), [{"x": X}])
     assert outcome.kind == "oracle" and "onnxruntime: 3 of 3 elements differ" in outcome.message
 
@@ -111,7 +107,7 @@ def test_wrong_numbers_are_found(monkeypatch):
 def test_the_evaluator_knows_both_hardmaxes(opset, axis):
     x = np.random.default_rng(0).standard_normal((2, 3, 4)).astype(np.float32)
     attributes = {} if axis is None else {"axis": axis}
-    model = model_of(helper.make_node("Hardmax", ["x"], ["y"], **attributes), {"x": x}, opset=opset)
+    model = model_of(make_node("Hardmax", "x", "y", **attributes), {"x": x}, opset=opset)
     found = evaluate(model, {"x": x})["y"][0]
     rows, along = (x.reshape(2, 12), 1) if opset < 13 else (x, -1 if axis is None else axis)
     largest = np.expand_dims(rows.argmax(along), along)
@@ -121,20 +117,20 @@ def test_the_evaluator_knows_both_hardmaxes(opset, axis):
 
 def test_the_evaluator_takes_one_of_the_two_values_of_a_one_hot():
     feeds = {"i": np.array([0, 2]), "d": np.array(3), "v": np.array([np.inf, 1], np.float32)}
-    model = model_of(helper.make_node("OneHot", list(feeds), ["y"]), feeds)
+    model = model_of(make_node("OneHot", list(feeds), "y"), feeds)
     np.testing.assert_array_equal(evaluate(model, feeds)["y"][0],
                                   [[1, np.inf, np.inf], [np.inf, np.inf, 1]])
 
 
 def test_the_evaluator_has_no_place_for_indices_beyond_a_one_hot():
     feeds = {"i": np.array([3, -3, -4]), "d": np.array(3), "v": np.array([0, 1], np.float32)}
-    model = model_of(helper.make_node("OneHot", list(feeds), ["y"], axis=0), feeds)
+    model = model_of(make_node("OneHot", list(feeds), "y", axis=0), feeds)
     assert evaluate(model, feeds)["y"][0].tolist() == [[0, 1, 0], [0, 0, 0], [0, 0, 0]]
 
 
 def test_the_evaluator_keeps_small_results_of_halves():
     feeds = {"x": np.array([-10], ml_dtypes.bfloat16)}
-    found = evaluate(model_of(helper.make_node("Mish", ["x"], ["y"]), feeds), feeds)["y"][0]
+    found = evaluate(model_of(make_node("Mish", "x", "y"), feeds), feeds)["y"][0]
     assert found.dtype == ml_dtypes.bfloat16 and abs(float(found[0]) + 4.54e-4) < 1e-5
 
 
@@ -146,7 +142,7 @@ def test_the_largest_of_nothing_is_open():
 
 @pytest.mark.parametrize("mode, most", [("linear", 1), ("nearest", 0)])
 def test_integers_between_others_may_be_off_by_one(mode, most):
-    node = helper.make_node("Resize", ["x"], ["y"], mode=mode)
+    node = make_node("Resize", "x", "y", mode=mode)
     like = judge.BETWEEN + "Resize" if judge.interpolates(node) else "Resize"
     assert judge.allowed(like, {}, "y", np.arange(3)) == most
     near = judge.gap_between(like, {}, "y", np.array([7]), np.array([8]))
@@ -156,14 +152,13 @@ def test_integers_between_others_may_be_off_by_one(mode, most):
 
 def test_large_integers_between_others_have_the_bits_of_a_float():
     for mode, is_between in (("linear", True), ("nearest", False)):
-        assert judge.interpolates(
-            helper.make_node("GridSample", ["x", "g"], ["y"], mode=mode)) == is_between
+        assert judge.interpolates(make_node("GridSample", "x g", "y", mode=mode)) == is_between
     assert judge.allowed(judge.BETWEEN + "GridSample", {}, "y", np.array([2**28])) == 2**8
 
 
 def test_the_evaluator_reads_no_counts_of_heads_at_rank_4():
     feeds = {name: np.ones((1, 2, 3, 4), np.float32) for name in "qkv"}
-    node = helper.make_node("Attention", list(feeds), ["y"], kv_num_heads=0)
+    node = make_node("Attention", list(feeds), "y", kv_num_heads=0)
     np.testing.assert_allclose(evaluate(model_of(node, feeds, opset=23), feeds)["y"][0],
                                feeds["v"])
 
@@ -172,8 +167,8 @@ def test_of_windows_that_begin_in_no_image_the_evaluator_says_nothing():
     x = np.arange(27, dtype=np.float64).reshape(1, 1, 27) ** 2
     for ceil_mode, taps, dilation, is_known in ((0, 3, 2, True), (1, 3, 1, True),
                                                 (1, 3, 2, False), (1, 28, 1, False)):
-        node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[taps],
-                                dilations=[dilation], strides=[4], ceil_mode=ceil_mode)
+        node = make_node("AveragePool", "x", "y", kernel_shape=[taps], dilations=[dilation],
+                         strides=[4], ceil_mode=ceil_mode)
         assert ("y" in evaluate(model_of(node, {"x": x}), {"x": x})) == is_known
 
 
@@ -183,12 +178,12 @@ def test_of_two_elements_that_rounding_may_swap_either_may_be_picked(op, inputs,
     """A window is symmetric but for roundings; a ramp is not."""
     count = np.array(6)
     for first, is_open in (("HannWindow", True), ("Range", False)):
-        makes = helper.make_node("HannWindow", ["n"], ["x"], periodic=0) if is_open else \
-            helper.make_node("Range", ["zero", "n", "one"], ["x"])
+        makes = make_node("HannWindow", "n", "x", periodic=0) if is_open else make_node(
+            "Range", "zero n one", "x")
         feeds = {"n": count, **inputs, **({} if is_open else {"zero": np.array(0),
                                                               "one": np.array(1)})}
         outputs = ["y"] if y == 0 else ["v", "y"]
-        model = model_of(helper.make_node(op, ["x", *inputs], outputs), feeds, ("y",))
+        model = model_of(make_node(op, ["x", *inputs], outputs), feeds, ("y",))
         model.graph.node.insert(0, makes)
         assert is_stable(evaluate(model, feeds)["y"]) != is_open
 
@@ -198,8 +193,8 @@ def test_of_two_elements_that_rounding_may_swap_either_may_be_picked(op, inputs,
 def test_a_zero_but_for_roundings_may_be_on_either_side_of_a_step(op, is_open):
     """The ends of a window are zeros; no element is near a half."""
     feeds = {"n": np.array(7)}
-    model = model_of(helper.make_node(op, ["x"], ["y"]), feeds)
-    model.graph.node.insert(0, helper.make_node("BlackmanWindow", ["n"], ["x"]))
+    model = model_of(make_node(op, "x", "y"), feeds)
+    model.graph.node.insert(0, make_node("BlackmanWindow", "n", "x"))
     assert is_stable(evaluate(model, feeds)["y"]) != is_open
 
 
@@ -216,7 +211,7 @@ def test_the_order_of_an_unsorted_top_k_is_open(monkeypatch, places, kind):
     found = {"y": X[places], "i": np.array(places, np.int64)}
     monkeypatch.setattr(guarded, "run", lambda session, feeds, low: found)
     monkeypatch.setattr(judge, "run_reference", lambda *_: found)
-    node = helper.make_node("TopK", ["x", "k"], ["y", "i"], sorted=0)
+    node = make_node("TopK", "x k", "y i", sorted=0)
     feeds = {"x": X, "k": np.array([2], np.int64)}
     assert judge.judge(model_of(node, feeds, ("y", "i")), [feeds]).kind == kind
 
@@ -241,8 +236,7 @@ def test_three_hundred_nodes():
 
 
 def test_a_head_of_one_number_is_stored_as_one():
-    node = helper.make_node("MultiHeadAttention", ["q", "k", "v"], ["y"], domain="com.microsoft",
-                            num_heads=1)
+    node = make_node("MultiHeadAttention", "q k v", "y", domain="com.microsoft", num_heads=1)
     feeds = {name: np.random.default_rng(0).standard_normal((1, rows, 1)).astype(np.float32)
              for name, rows in (("q", 3), ("k", 4), ("v", 4))}
     model = model_of(node, feeds)

@@ -4,9 +4,9 @@ import heddle
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz import rows
 from heddle_lab.fuzz.campaign import Campaign
-from onnx import TensorProto, helper
 
 needs_library = pytest.mark.usefixtures("compiler")
 
@@ -27,11 +27,8 @@ def test_models_are_legal_and_always_the_same(index):
 def test_a_row_that_is_wrong_or_goes_beyond_its_length_is_found():
     feeds = {"lengths": np.array([1, 3])}
     feeds["x"] = np.array([[1, np.nan, np.nan], [2, 3, 4]], np.float32)
-    graph = helper.make_graph(
-        [helper.make_node("Neg", ["x"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "seq"])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", "seq"])])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = make_model([make_node("Neg", "x", "y")], {"x": ["batch", "seq"]},
+                       {"y": ["batch", "seq"]}, opset=21)
     output = heddle.session.NodeArg(name="y", dtype=1, shape=["batch", "seq"])
 
     def judged(found, row):

@@ -1,27 +1,15 @@
 """The default, HEFT, METIS and simulated annealing, on graphs whose best plan is known."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from graphs import graph_of, machine, plan_of, random_graph  # noqa: E402
-from heddle import UsageError  # noqa: E402
-from heddle_lab.go import (  # noqa: E402
-    Machine,
-    Simulator,
-    Space,
-    anneal,
-    asap,
-    default_fusion,
-    generate,
-    heft,
-    metis,
-)
-from heddle_lab.go.baselines import upward_rank  # noqa: E402
+from graphs import graph_of, machine, plan_of, random_graph
+from heddle import UsageError
+from heddle_lab.go import (Machine, Simulator, Space, anneal, asap, default_fusion, generate, heft,
+                           metis)
+from heddle_lab.go.baselines import upward_rank
 
 
 def chains(count=2, length=4, size=8):

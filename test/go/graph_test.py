@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from heddle import RefusedError, UsageError
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.go import FAMILIES, Builder, from_onnx, generate
 from heddle_lab.go.graph import KIND_NAMES
-from onnx import TensorProto, helper, numpy_helper
 
 
 def test_nodes_are_sorted_topologically():
@@ -83,18 +83,10 @@ def test_unknown_families_and_knobs():
 
 
 def onnx_model(dims=("batch", 6)):
-    weights = [numpy_helper.from_array(np.zeros(shape, np.float32), name)
-               for name, shape in {"w": (6, 8), "f": (4, 2, 3, 3)}.items()]
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-             helper.make_node("Relu", ["m"], ["y"], "relu"),
-             helper.make_node("Conv", ["image", "f"], ["z"], "conv")]
-
-    def value(name, shape):
-        return helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-
-    graph = helper.make_graph(nodes, "small", [value("x", dims), value("image", [1, 2, 5, 5])],
-                              [value("y", None), value("z", None)], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    nodes = [make_node("MatMul", "x w", "m", "product"), make_node("Relu", "m", "y", "relu"),
+             make_node("Conv", "image f", "z", "conv")]
+    return make_model(nodes, {"x": dims, "image": [1, 2, 5, 5]}, {"y": None, "z": None},
+                      {"w": np.zeros((6, 8), np.float32), "f": np.zeros((4, 2, 3, 3), np.float32)})
 
 
 def test_an_onnx_model(tmp_path):

@@ -1,20 +1,15 @@
 """Orders of kernels that need less memory: graphs of compiled models, plans that take effect."""
 
-import sys
-from pathlib import Path
-
 import heddle
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from graphs import graph_of, machine, plan_of  # noqa: E402
-from heddle import UsageError  # noqa: E402
-from heddle_lab.go import Simulator  # noqa: E402
-from heddle_lab.go import from_onnx, fusion_plan, search_fusion  # noqa: E402
-from heddle_lab.go.orders import frugal, group_graph, lower_peak, search_order  # noqa: E402
-from onnx import TensorProto, helper, numpy_helper  # noqa: E402
+from graphs import graph_of, machine, plan_of
+from heddle import UsageError
+from heddle.onnx_graph import make_model, make_node
+from heddle_lab.go import Simulator
+from heddle_lab.go import from_onnx, fusion_plan, search_fusion
+from heddle_lab.go.orders import frugal, group_graph, lower_peak, search_order
 
 TEXT = """module attributes {graph.layouts = {}} {
   func.func @main(%arg0: tensor<2x3xf32> {graph.name = "x"}) -> (tensor<2x3xf32>) {
@@ -78,22 +73,17 @@ def test_the_frugal_order_goes_deep_first():
 def branches(count=4, wide=512):
     """Products that widen x, listed before the products that narrow each of them."""
     random = np.random.default_rng(0)
-    weights, first, second, names = [], [], [], []
+    weights, first, second, names = {}, [], [], []
     for branch in range(count):
         for name, shape in ((f"up{branch}", (16, wide)), (f"down{branch}", (wide, 4))):
-            weights.append(numpy_helper.from_array(
-                random.standard_normal(shape).astype(np.float32), name))
-        first.append(helper.make_node("MatMul", ["x", f"up{branch}"], [f"u{branch}"],
-                                      f"widen{branch}"))
-        first.append(helper.make_node("Sigmoid", [f"u{branch}"], [f"s{branch}"], f"act{branch}"))
-        second.append(helper.make_node("MatMul", [f"s{branch}", f"down{branch}"], [f"d{branch}"],
-                                       f"narrow{branch}"))
+            weights[name] = random.standard_normal(shape).astype(np.float32)
+        first.append(make_node("MatMul", f"x up{branch}", f"u{branch}", f"widen{branch}"))
+        first.append(make_node("Sigmoid", f"u{branch}", f"s{branch}", f"act{branch}"))
+        second.append(make_node("MatMul", f"s{branch} down{branch}", f"d{branch}",
+                                f"narrow{branch}"))
         names.append(f"d{branch}")
-    graph = helper.make_graph(
-        [*first, *second, helper.make_node("Concat", names, ["y"], "concat", axis=1)], "branches",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [64, 16])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [64, 4 * count])], weights)
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    return make_model([*first, *second, make_node("Concat", names, "y", "concat", axis=1)],
+                      {"x": [64, 16]}, {"y": [64, 4 * count]}, weights)
 
 
 @pytest.mark.usefixtures("compiler")

@@ -1,29 +1,15 @@
 """The policy and PPO: the loss beside its formula, chunks of large graphs, and what is found for
 small graphs whose best plan is known."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from graphs import graph_of, machine, plan_of, random_graph  # noqa: E402
-from heddle import UsageError  # noqa: E402
-from heddle_lab.go import (  # noqa: E402
-    Agent,
-    Episode,
-    Machine,
-    Simulator,
-    Space,
-    asap,
-    generate,
-    pretrain,
-)
-from heddle_lab.go.chunks import chunks_of  # noqa: E402
-from heddle_lab.go.features import View, clusters_of, critical_path  # noqa: E402
-from heddle_lab.go.policy import CHUNK, CLIP, HALO, SAMPLES, SEGMENT  # noqa: E402
+from graphs import graph_of, machine, plan_of, random_graph
+from heddle import UsageError
+from heddle_lab.go import Agent, Episode, Machine, Simulator, Space, asap, generate, pretrain
+from heddle_lab.go.chunks import chunks_of
+from heddle_lab.go.features import View, clusters_of, critical_path
+from heddle_lab.go.policy import CHUNK, CLIP, HALO, SAMPLES, SEGMENT
 
 pytestmark = pytest.mark.usefixtures("compiler")
 

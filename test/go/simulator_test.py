@@ -1,17 +1,12 @@
 """The simulator: makespans and memory computed by hand, bounds that hold for every plan, and random
 graphs beside a slow simulator."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from graphs import graph_of, machine, plan_of, random_graph, seconds, slow_makespan  # noqa: E402
-from heddle import UsageError  # noqa: E402
-from heddle_lab.go import Machine, Simulator, default_fusion, generate, reward  # noqa: E402
+from graphs import graph_of, machine, plan_of, random_graph, seconds, slow_makespan
+from heddle import UsageError
+from heddle_lab.go import Machine, Simulator, default_fusion, generate, reward
 
 
 def test_a_node_takes_its_launch_and_the_longer_of_flops_and_traffic():

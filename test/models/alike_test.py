@@ -5,8 +5,9 @@ import numpy as np
 import onnx
 import pytest
 from command import heddle as run_heddle
-from command import needs_heddle
-from onnx import TensorProto, helper, numpy_helper
+from command import needs_heddle  # noqa: E402
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -34,20 +35,20 @@ def number(dtype):
 def branch(kind, dtype, shape, k):
     """Nodes and constants of one of the alike groups, from "x" to f"y{k}"."""
     if kind == "where":
-        return ([helper.make_node("Equal", ["x", f"c{k}"], [f"is{k}"]),
-                 helper.make_node("Where", [f"is{k}", f"d{k}", "x"], [f"y{k}"])],
+        return ([make_node("Equal", f"x c{k}", f"is{k}"),
+                 make_node("Where", f"is{k} d{k} x", f"y{k}")],
                 {f"c{k}": number(dtype), f"d{k}": number(dtype)})
     if kind == "slice":
         start = np.array([random.integers(0, shape[1] - 3)])
-        return ([helper.make_node("Slice", ["x", f"b{k}", f"e{k}", "axis"], [f"y{k}"])],
+        return ([make_node("Slice", f"x b{k} e{k} axis", f"y{k}")],
                 {f"b{k}": start, f"e{k}": start + 3, "axis": np.array([1])})
     if kind == "pad":
-        return ([helper.make_node("Pad", ["x", "widths", f"c{k}"], [f"y{k}"])],
+        return ([make_node("Pad", f"x widths c{k}", f"y{k}")],
                 {"widths": np.array([1, 2, 0, 3]), f"c{k}": number(dtype)})
     if kind == "gather":
         places = random.integers(0, shape[1], 5)
-        return [helper.make_node("Gather", ["x", f"i{k}"], [f"y{k}"], axis=1)], {f"i{k}": places}
-    return [helper.make_node(kind, ["x", f"c{k}"], [f"y{k}"])], {f"c{k}": number(dtype)}
+        return [make_node("Gather", f"x i{k}", f"y{k}", axis=1)], {f"i{k}": places}
+    return [make_node(kind, f"x c{k}", f"y{k}")], {f"c{k}": number(dtype)}
 
 
 def alike(kind, dtype, shape, count):
@@ -56,11 +57,8 @@ def alike(kind, dtype, shape, count):
         made, own = branch(kind, dtype, shape, k)
         nodes += made
         constants |= own
-    outputs = [helper.make_tensor_value_info(f"y{k}", TYPES[dtype], None) for k in range(count)]
-    graph = helper.make_graph(
-        nodes, kind, [helper.make_tensor_value_info("x", TYPES[dtype], shape)], outputs,
-        [numpy_helper.from_array(value, name) for name, value in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    outputs = [make_value(f"y{k}", None, TYPES[dtype]) for k in range(count)]
+    return make_model(nodes, [make_value("x", shape, TYPES[dtype])], outputs, constants, opset=18)
 
 
 MOVES = "slice", "pad", "gather"  # keep the sign of a zero, which arithmetic may lose
@@ -92,18 +90,14 @@ def products(dtype, shape, count):
         constants[f"c{k}"] = np.float32(random.uniform(0.01, 1))
         if dtype == "u1":
             constants[f"z{k}"] = np.uint8(random.integers(256))
-            nodes += [helper.make_node("MatMulInteger", ["x", f"w{k}", f"z{k}"], [f"i{k}"]),
-                      helper.make_node("Cast", [f"i{k}"], [f"m{k}"], to=TensorProto.FLOAT)]
+            nodes += [make_node("MatMulInteger", f"x w{k} z{k}", f"i{k}"),
+                      make_node("Cast", f"i{k}", f"m{k}", to=TensorProto.FLOAT)]
         else:
             constants[f"w{k}"] = constants[f"w{k}"].astype(np.float32)
-            nodes.append(helper.make_node("MatMul", ["x", f"w{k}"], [f"m{k}"]))
-        nodes.append(helper.make_node("Mul" if dtype == "u1" else "Min", [f"m{k}", f"c{k}"],
-                                      [f"y{k}"]))
-        outputs.append(helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None))
-    graph = helper.make_graph(
-        nodes, "products", [helper.make_tensor_value_info("x", TYPES[dtype], shape)], outputs,
-        [numpy_helper.from_array(value, name) for name, value in constants.items()])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+            nodes.append(make_node("MatMul", f"x w{k}", f"m{k}"))
+        nodes.append(make_node("Mul" if dtype == "u1" else "Min", f"m{k} c{k}", f"y{k}"))
+        outputs.append(make_value(f"y{k}", None))
+    return make_model(nodes, [make_value("x", shape, TYPES[dtype])], outputs, constants, opset=18)
 
 
 @pytest.mark.parametrize("dtype", ["f4", "u1"])
@@ -126,16 +120,13 @@ def encoders(count):
         keys, middle = (random.choice(300, random.integers(66, 120), replace=False)
                         for _ in range(2))
         values = random.choice(middle, len(keys))
-        nodes += [helper.make_node("LabelEncoder", ["x"], [f"m{k}"], domain=domain,
-                                   keys_int64s=keys, values_int64s=values, default_int64=-1),
-                  helper.make_node("LabelEncoder", [f"m{k}"], [f"y{k}"], domain=domain,
-                                   keys_int64s=middle, default_float=float(k),
-                                   values_floats=random.standard_normal(len(middle)))]
-    graph = helper.make_graph(
-        nodes, "encoders", [helper.make_tensor_value_info("x", TensorProto.INT64, ["n", 3])],
-        [helper.make_tensor_value_info(f"y{k}", TensorProto.FLOAT, None) for k in range(count)])
-    opsets = [helper.make_opsetid("", 18), helper.make_opsetid(domain, 3)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+        nodes += [make_node("LabelEncoder", "x", f"m{k}", domain=domain, keys_int64s=keys,
+                            values_int64s=values, default_int64=-1),
+                  make_node("LabelEncoder", f"m{k}", f"y{k}", domain=domain, keys_int64s=middle,
+                            default_float=float(k),
+                            values_floats=random.standard_normal(len(middle)))]
+    return make_model(nodes, {"x": (["n", 3], TensorProto.INT64)},
+                      {f"y{k}": None for k in range(count)}, opset=18, domains={domain: 3})
 
 
 def test_each_table_has_its_own_numbers():
@@ -151,7 +142,7 @@ def test_each_table_has_its_own_numbers():
 @pytest.mark.parametrize(("make", "most"), [
     (lambda: alike("slice", "f4", [9, 60], 40), 4), (lambda: products("f4", [9, 60], 8), 4),
     (lambda: products("u1", [9, 60], 8), 4), (lambda: encoders(12), 30)],
-    ids=["slice", "f4", "u1", "encoders"])  # fmt: skip
+    ids=["slice", "f4", "u1", "encoders"])
 def test_groups_that_differ_in_numbers_are_one_function(make, most, tmp_path):
     onnx.save(make(), tmp_path / "m.onnx")
     made = tmp_path / "m.ll"

@@ -4,18 +4,12 @@ f32 outputs agree within 1e-4 + 1e-4 * |reference|, quantised ones within one st
 integers exactly. A model that this machine has not got is skipped with the reason.
 """
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "python")]
-
-from bench.models import catalogue, tool  # noqa: E402
+from bench.models import catalogue, tool
 
 COMPILE_BYTES = 4 << 30  # with two threads
 HANGS = 3600  # seconds, after which a compilation will not end

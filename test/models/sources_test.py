@@ -1,15 +1,9 @@
 """The catalogue itself: feeds fit their models, and refusals say why."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench.models import catalogue, sources  # noqa: E402
+from bench.models import catalogue, sources
 
 
 def test_names_are_unique_and_found():

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from heddle import starts
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -38,12 +38,8 @@ print(json.dumps([y.tolist(), without, report.get("from_cache", False)]))
 
 
 def save(path, factor, external=False):
-    weight = numpy_helper.from_array(np.full(3, factor, np.float32), "w")
-    graph = helper.make_graph(
-        [helper.make_node("Mul", ["x", "w"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])], [weight])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = make_model([make_node("Mul", "x w", "y")], {"x": [3]}, {"y": [3]},
+                       {"w": np.full(3, factor, np.float32)}, opset=18)
     onnx.save(model, path, save_as_external_data=external, location="w.bin", size_threshold=0)
     time.sleep(1.1 if external else 0.15)  # what is younger is not noted
 
@@ -97,13 +93,9 @@ assert module.run(None, {{"x": x}})[0].tolist() == [0, 2, 4]
 
 def test_ops_of_this_process_are_known_to_both_libraries(tmp_path, cache):
     save(tmp_path / "m.onnx", 2)
-    graph = helper.make_graph(
-        [helper.make_node("Twice", ["x"], ["y"], domain="mine")], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3])])
-    onnx.save(helper.make_model(graph, opset_imports=[
-        helper.make_opsetid("", 18), helper.make_opsetid("mine", 1)], ir_version=9),
-        tmp_path / "own.onnx")
+    onnx.save(make_model([make_node("Twice", "x", "y", domain="mine")], {"x": [3]}, {"y": [3]},
+                         opset=18, domains={"mine": 1}),
+              tmp_path / "own.onnx")
     define = """
 @heddle.custom_op("mine", "Twice", shape=lambda x: x)
 def twice(x):
@@ -225,14 +217,11 @@ def test_weights_are_in_memory_once(cache, tmp_path):
     """Those of external data, while a model is compiled (1) and by the run after it (2), in MiB."""
     side, count = 4096, 4
     names = ["x", *(f"h{i}" for i in range(1, count)), "y"]
-    graph = helper.make_graph(
-        [helper.make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]])
-         for i in range(count)], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", side])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["n", side])],
-        [numpy_helper.from_array(np.full((side, side), i, np.float32), f"w{i}")
-         for i in range(count)])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9)
+    model = make_model([make_node("MatMul", [names[i], f"w{i}"], [names[i + 1]])
+                        for i in range(count)],
+                       {"x": ["n", side]}, {"y": ["n", side]},
+                       {f"w{i}": np.full((side, side), i, np.float32) for i in range(count)},
+                       opset=18)
     path, weights = str(tmp_path / "m.onnx"), count * side * side * 4 >> 20
     onnx.save(model, path, save_as_external_data=True, location="w.bin")
     time.sleep(1.1)

@@ -1,15 +1,11 @@
 """The figures of a run are the command's own: its status, streams, memory, and end at the limit."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from bench.models import tool  # noqa: E402
+from bench.models import tool
 
 
 @pytest.fixture(name="run")

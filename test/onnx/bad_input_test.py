@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_graph, make_model, make_node, make_value
 from onnx import TensorProto, helper
 
 F32, I64, BOOL, STRING = (getattr(TensorProto, t) for t in ("FLOAT", "INT64", "BOOL", "STRING"))
@@ -25,21 +26,9 @@ def compiled(nodes, outputs, feeds, is_dynamic=True, opset=21):
         kept = array.ndim - 1 if array.dtype == np.int64 else array.ndim
         return [f"{name}{i}" if is_dynamic and i < kept else n for i, n in enumerate(array.shape)]
 
-    inputs = [
-        helper.make_tensor_value_info(
-            name, STRING if a.dtype == object else helper.np_dtype_to_tensor_dtype(a.dtype),
-            shape(name, a))
-        for name, a in feeds.items()
-    ]  # fmt: skip
-    infos = [helper.make_value_info(name, kind) if kind else onnx_value(name)
-             for name, kind in outputs]  # fmt: skip
-    graph = helper.make_graph(nodes, "g", inputs, infos)
-    imports = [helper.make_opsetid("", opset)]
-    return heddle.compile(helper.make_model(graph, opset_imports=imports, ir_version=10), threads=1)
-
-
-def onnx_value(name):
-    return helper.make_empty_tensor_value_info(name)
+    inputs = [make_value(name, shape(name, a), a.dtype) for name, a in feeds.items()]
+    results = [helper.make_value_info(name, kind) if kind else name for name, kind in outputs]
+    return heddle.compile(make_model(nodes, inputs, results, opset=opset), threads=1)
 
 
 def run(op, feeds, is_dynamic=True, opset=21, outputs=1, **attributes):
@@ -47,7 +36,7 @@ def run(op, feeds, is_dynamic=True, opset=21, outputs=1, **attributes):
     names = [f"x{i}" if value is not None else "" for i, value in enumerate(feeds)]
     given = {name: np.asarray(a) for name, a in zip(names, feeds) if a is not None}
     made = [f"y{i}" for i in range(outputs)]
-    node = helper.make_node(op, names, made, name="it", **attributes)
+    node = make_node(op, names, made, name="it", **attributes)
     module = compiled([node], [(name, None) for name in made], given, is_dynamic, opset)
     return module.run(None, given)
 
@@ -141,7 +130,7 @@ def test_an_index_inside_may_be_negative():
         ("Add", [X, X[:2]], {}, "it"),
         ("MatMul", [X, X], {}, "it"),
     ],
-)  # fmt: skip
+)
 def test_a_run_is_refused(op, feeds, attributes, message):
     with pytest.raises((heddle.UsageError, heddle.LimitError), match=message):
         run(op, feeds, **attributes)
@@ -173,7 +162,7 @@ def test_shifts_beyond_the_width_give_0():
     "start, end, step",
     [(-100, 100, 1), (100, -100, -1), (2**63 - 1, -(2**63), -1), (1, 2**63 - 1, 2**63 - 1),
      (3, 1, 1), (-1, -(2**63), -(2**63 - 1)), (0, 4, 3), (-(2**63), 2**63 - 1, 2)],
-)  # fmt: skip
+)
 def test_slices_are_clamped(start, end, step):
     (found,) = run("Slice", [X, i64(start), i64(end), i64(1), i64(step)])
     assert found.tolist() == X[:, start:end:step].tolist()
@@ -183,12 +172,9 @@ def test_empty_tensors_divide_nothing():
     empty = np.zeros((3, 0), np.float32)
     (found,) = run("Reshape", [empty, i64(0, -1)])
     assert found.shape == (3, 0)
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"], start=0, end=1),
-        helper.make_node("Constant", [], ["rest"], value_ints=[-1]),
-        helper.make_node("Concat", ["s", "rest"], ["shape"], axis=0),
-        helper.make_node("Reshape", ["x", "shape"], ["y"]),
-    ]
+    nodes = [make_node("Shape", "x", "s", start=0, end=1),
+             make_node("Constant", "", "rest", value_ints=[-1]),
+             make_node("Concat", "s rest", "shape", axis=0), make_node("Reshape", "x shape", "y")]
     module = compiled(nodes, [("y", None)], {"x": X})
     assert module.run(None, {"x": X})[0].shape == (3, 4)
     for shape in [(0, 4), (0, 0), (3, 0)]:
@@ -216,10 +202,8 @@ def test_pads_wider_than_the_tensor_stay_inside(mode):
 
 
 def test_sizes_that_are_not_numbers():
-    nodes = [
-        helper.make_node("Cast", ["x"], ["shape"], to=I64),
-        helper.make_node("ConstantOfShape", ["shape"], ["y"], name="it"),
-    ]
+    nodes = [make_node("Cast", "x", "shape", to=I64),
+             make_node("ConstantOfShape", "shape", "y", name="it")]
     for bad in (np.nan, np.inf, -np.inf, 1e30):
         feeds = {"x": np.array([2, bad], np.float32)}
         module = compiled(nodes, [("y", None)], feeds, False)
@@ -229,23 +213,18 @@ def test_sizes_that_are_not_numbers():
 
 def loop_without_end(body_nodes, scans):
     """A Loop without trip count whose condition stays true; carries x."""
-    nodes = [helper.make_node("Identity", ["c"], ["c_out"]), *body_nodes]
+    nodes = [make_node("Identity", "c", "c_out"), *body_nodes]
     values = [("c_out", BOOL, []), ("v_out", F32, None), *scans]
-    body = helper.make_graph(
-        nodes, "body",
-        [helper.make_tensor_value_info("i", I64, []), helper.make_tensor_value_info("c", BOOL, []),
-         helper.make_tensor_value_info("v", F32, None)],
-        [helper.make_tensor_value_info(*value) for value in values])  # fmt: skip
+    body = make_graph(nodes, {"i": ([], I64), "c": ([], BOOL), "v": None},
+                      [helper.make_tensor_value_info(*value) for value in values])
     made = ["y", *(f"stack{i}" for i in range(len(scans)))]
     constant = helper.make_tensor("true", BOOL, [], [True])
-    return [
-        helper.make_node("Constant", [], ["true"], value=constant),
-        helper.make_node("Loop", ["", "true", "x"], made, name="it", body=body),
-    ]
+    return [make_node("Constant", "", "true", value=constant),
+            make_node("Loop", ["", "true", "x"], made, name="it", body=body)]
 
 
 def test_a_loop_without_end_ends():
-    nodes = loop_without_end([helper.make_node("Neg", ["v"], ["v_out"])], [])
+    nodes = loop_without_end([make_node("Neg", "v", "v_out")], [])
     feeds = {"x": np.ones(1, np.float32)}
     with pytest.raises((heddle.UsageError, heddle.LimitError), match="node 'it'.* has not ended"):
         compiled(nodes, [("y", None)], feeds, False).run(None, feeds)
@@ -268,24 +247,23 @@ def test_strings_that_are_not_utf8():
 
 def test_a_scale_is_no_option():
     feeds = {"q": np.zeros(3, np.uint8)}
-    node = helper.make_node("DequantizeLinear", ["q"], ["z"], name="it")
+    node = make_node("DequantizeLinear", "q", "z", name="it")
     with pytest.raises(heddle.RefusedError, match="node 'it'.*1 inputs, but .* at least 2"):
         compiled([node], [("z", None)], feeds)
 
 
 def test_attributes_do_not_ask_for_any_number_of_operations():
     feeds = {"x": np.arange(6, dtype=np.int32)}
-    node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
-                            min_gram_length=2, max_gram_length=2, max_skip_count=10**9,
-                            ngram_counts=[0, 0], ngram_indexes=[0], pool_int64s=[1, 2])
+    node = make_node("TfIdfVectorizer", "x", "z", name="it", mode="TF", min_gram_length=2,
+                     max_gram_length=2, max_skip_count=10**9, ngram_counts=[0, 0],
+                     ngram_indexes=[0], pool_int64s=[1, 2])
     with pytest.raises(heddle.RefusedError, match="more than 20000 operations"):
         compiled([node], [("z", None)], feeds)
 
 
 def test_blocks_along_no_axis():
     feeds = {"x": X, "scale": X[:, :2] + 1}
-    node = helper.make_node("QuantizeLinear", ["x", "scale"], ["z"], name="it", axis=-5,
-                            block_size=2)
+    node = make_node("QuantizeLinear", "x scale", "z", name="it", axis=-5, block_size=2)
     with pytest.raises(heddle.RefusedError, match="node 'it'.*do not fit blocks of 2 along axis"):
         compiled([node], [("z", None)], feeds)
 
@@ -296,38 +274,38 @@ def test_blocks_along_no_axis():
 ])
 def test_attributes_do_not_overflow(indexes, message):
     feeds = {"x": np.arange(6, dtype=np.int32)}
-    node = helper.make_node("TfIdfVectorizer", ["x"], ["z"], name="it", mode="TF",
-                            min_gram_length=1, max_gram_length=1, max_skip_count=0,
-                            ngram_counts=[0], ngram_indexes=indexes, pool_int64s=[1])
+    node = make_node("TfIdfVectorizer", "x", "z", name="it", mode="TF", min_gram_length=1,
+                     max_gram_length=1, max_skip_count=0, ngram_counts=[0], ngram_indexes=indexes,
+                     pool_int64s=[1])
     with pytest.raises(heddle.RefusedError, match=message):
         compiled([node], [("z", None)], feeds)
 
 
 def test_sequences_are_checked():
     x, y = X, X[:, :3]
-    build = [helper.make_node("SequenceConstruct", ["x", "y"], ["s"])]
+    build = [make_node("SequenceConstruct", "x y", "s")]
     feeds = {"x": x, "y": y, "at": np.array(5)}
-    at = helper.make_node("SequenceAt", ["s", "at"], ["z"], name="it")
+    at = make_node("SequenceAt", "s at", "z", name="it")
     with pytest.raises(heddle.UsageError, match="position 5 is outside of a sequence of 2"):
         compiled([*build, at], [("z", None)], feeds).run(None, feeds)
-    nowhere = helper.make_node("SequenceAt", ["s", ""], ["z"], name="it")
+    nowhere = make_node("SequenceAt", ["s", ""], "z", name="it")
     with pytest.raises(heddle.RefusedError, match="input 1 is missing"):
         compiled([*build, nowhere], [("z", None)], feeds)
-    insert = helper.make_node("SequenceInsert", ["s", "x", "at"], ["t"], name="it")
-    length = helper.make_node("SequenceLength", ["t"], ["z"])
+    insert = make_node("SequenceInsert", "s x at", "t", name="it")
+    length = make_node("SequenceLength", "t", "z")
     for position in (5, -3, -(2**63), 2**63 - 2):
         feeds["at"] = np.array(position)
         with pytest.raises(heddle.UsageError, match=f"position {position} is outside"):
             compiled([*build, insert, length], [("z", None)], feeds).run(None, feeds)
-    join = helper.make_node("ConcatFromSequence", ["s"], ["z"], name="it", axis=0)
+    join = make_node("ConcatFromSequence", "s", "z", name="it", axis=0)
     feeds = {"x": x, "y": y}
     with pytest.raises(heddle.UsageError, match="sizes 3 and 4 of tensors to be joined differ"):
         compiled([*build, join], [("z", None)], feeds).run(None, feeds)
     mixed = {"x": x, "y": i64(1)}
     with pytest.raises(heddle.RefusedError):
         compiled([*build, join], [("z", None)], mixed)
-    split = helper.make_node("SplitToSequence", ["x", "n"], ["s"], name="it", axis=0)
-    last = helper.make_node("SequenceLength", ["s"], ["z"])
+    split = make_node("SplitToSequence", "x n", "s", name="it", axis=0)
+    last = make_node("SequenceLength", "s", "z")
     for sizes in (i64(1, 1), i64(2, 2), i64(-1, 4), i64(2**62, 2**62)):
         feeds = {"x": x, "n": sizes}
         with pytest.raises(heddle.UsageError, match="node 'it'"):

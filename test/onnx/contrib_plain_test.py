@@ -2,8 +2,6 @@
 last ops of ai.onnx and ai.onnx.ml; a row of the importer's table for every op of ONNX."""
 
 import subprocess
-import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
@@ -11,12 +9,11 @@ import onnx
 import onnx.defs
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import contrib_page  # noqa: E402
-from contrib_test import HALF, ML, MS, TYPES, bytes_of, compare, floats, model_of  # noqa: E402
+import contrib_page
+from contrib_test import HALF, ML, MS, bytes_of, compare, floats, model_of
 
 
 def ours(op, inputs, attributes, outputs=("y",), domain=MS, opset=21):
@@ -317,11 +314,8 @@ def map_model(op, key, attributes, outputs):
     info.type.map_type.key_type = key
     info.type.map_type.value_type.tensor_type.elem_type = TensorProto.FLOAT
     info.type.map_type.value_type.tensor_type.shape.SetInParent()
-    node = helper.make_node(op, ["x"], ["y"], domain=ML, **attributes)
-    graph = helper.make_graph([node], "g", [info],
-                              [helper.make_tensor_value_info("y", outputs, None)])
-    return helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 21), helper.make_opsetid(ML, 4)])
+    node = make_node(op, "x", "y", domain=ML, **attributes)
+    return make_model([node], [info], [make_value("y", None, outputs)], opset=21, domains={ML: 4})
 
 
 @pytest.mark.parametrize("op, key, attributes, feed", [
@@ -377,22 +371,16 @@ def test_a_map_goes_to_nothing_else():
 
 
 def test_squeeze_of_sizes_that_have_names():
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 1, "m"])
-    node = helper.make_node("Squeeze", ["x"], ["y"], name="it")
-    graph = helper.make_graph([node], "g", [x], [helper.make_empty_tensor_value_info("y")])
-    module = heddle.compile(helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 21)]))
+    node = make_node("Squeeze", "x", "y", name="it")
+    module = heddle.compile(make_model([node], {"x": ["n", 1, "m"]}, "y", opset=21))
     for shape in ((2, 1, 3), (0, 1, 3), (1, 1, 3), (2, 1, 1), (1, 1, 1)):
         np.testing.assert_array_equal(module.run(None, {"x": floats(*shape)})[0],
                                       floats(*shape).squeeze())
 
 
 def test_an_output_twice_and_opsets_twice():
-    x = helper.make_tensor_value_info("x", TYPES[np.dtype("float32")], [2, 3])
-    y = helper.make_empty_tensor_value_info("y")
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x], [y, y])
-    model = helper.make_model(graph, ir_version=10, opset_imports=[
-        helper.make_opsetid("", 21), helper.make_opsetid("ai.onnx", 21)])
+    model = make_model([make_node("Relu", "x", "y")], {"x": [2, 3]}, "y y", opset=21,
+                       domains={"ai.onnx": 21})
     results = heddle.compile(model).run(None, {"x": floats(2, 3)})
     assert len(results) == 2
     for result in results:
@@ -400,10 +388,8 @@ def test_an_output_twice_and_opsets_twice():
 
 
 def test_a_module_runs_with_the_threads_it_was_compiled_for():
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
-    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [x],
-                              [helper.make_empty_tensor_value_info("y")])
-    module = heddle.compile(helper.make_model(graph, ir_version=10), threads=1)
+    model = make_model([make_node("Relu", "x", "y")], {"x": [2, 3]}, "y")
+    module = heddle.compile(model, threads=1)
     module.run(None, {"x": floats(2, 3)})
     assert module._session.threads == 1
 

@@ -2,14 +2,11 @@
 
 import heddle
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 
 MS, ML = "com.microsoft", "ai.onnx.ml"
-TYPES = {np.dtype(name): helper.np_dtype_to_tensor_dtype(np.dtype(name))
-         for name in ("float32", "float64", "float16", "int64", "int32", "uint8", "int8", "bool")}
 
 
 def model_of(op, domain, inputs, outputs, attributes, symbolic, constants=()):
@@ -24,16 +21,15 @@ def model_of(op, domain, inputs, outputs, attributes, symbolic, constants=()):
             return [f"{name}_{axis}" for axis in range(array.ndim)]
         return [names.setdefault(size, f"s{size}") for size in array.shape]
 
-    given = [("" if array is None else f"x{i}", array) for i, array in enumerate(inputs)]
-    infos = [helper.make_tensor_value_info(name, TYPES[array.dtype], shape_of(name, array))
-             for name, array in given if name and name not in constants]
-    tensors = [onnx.numpy_helper.from_array(array, name) for name, array in given
-               if name in constants]
-    node = helper.make_node(op, [name for name, _ in given], outputs, domain=domain, **attributes)
-    results = [helper.make_empty_tensor_value_info(name) for name in outputs if name]
-    graph = helper.make_graph([node], "g", infos, results, tensors)
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 4)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    given = {f"x{i}": array for i, array in enumerate(inputs) if array is not None}
+    names_of = ["" if array is None else f"x{i}" for i, array in enumerate(inputs)]
+    return make_model(
+        [make_node(op, names_of, outputs, domain=domain, **attributes)],
+        {name: (shape_of(name, array), array.dtype) for name, array in given.items()
+         if name not in constants},
+        [name for name in outputs if name],
+        {name: array for name, array in given.items() if name in constants}, opset=21,
+        domains={MS: 1, ML: 4})
 
 
 def compare(op, inputs, attributes, domain=MS, outputs=("y",), constants=(), tolerance=1e-4,

@@ -9,6 +9,7 @@ import heddle
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz.check import run_reference
 from onnx import helper
 
@@ -30,12 +31,11 @@ def library(tmp_path_factory):
 def model_of(op, dims=("n", 3), outputs=1, before=(), domain="org.example", **attributes):
     """y = op(x) after `before`, then + 1 on the first result."""
     names = ["made", *[f"y{i}" for i in range(1, outputs)]]
-    nodes = [*before, helper.make_node(op, ["v" if before else "x"], names, name="it",
-                                       domain=domain, **attributes),
-             helper.make_node("Identity", ["made"], ["y0"])]
-    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", 1, dims)],
-                              [onnx.ValueInfoProto(name=f"y{i}") for i in range(outputs)])
-    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21)])
+    nodes = [*before,
+             make_node(op, ["v" if before else "x"], names, name="it", domain=domain, **attributes),
+             make_node("Identity", "made", "y0")]
+    return make_model(nodes, {"x": dims},
+                      [onnx.ValueInfoProto(name=f"y{i}") for i in range(outputs)], opset=21)
 
 
 def run(model, x=X):
@@ -60,7 +60,7 @@ def test_sizes_follow_through_an_op(library):
 
 
 def test_several_results_between_other_ops(library):
-    before = [helper.make_node("Relu", ["x"], ["v"])]
+    before = [make_node("Relu", "x", "v")]
     model = model_of("Doubled", ("n", "m"), 2, before)
     for rows in (0, 1, 4):
         x = np.random.default_rng(rows).standard_normal((rows, 5)).astype(np.float32)
@@ -239,7 +239,7 @@ def test_what_is_no_failure_passes_through(kind):
 def test_a_signal_that_comes_while_c_runs():
     """It is seen at the op's first line, which is no place for it to be lost."""
     heddle.custom_op("org.python", "Late", shape=lambda x: x)(lambda x: x)
-    before = [helper.make_node("MatMul", ["x", "x"], ["v"])]
+    before = [make_node("MatMul", "x x", "v")]
     module = heddle.compile(model_of("Late", ("n", "n"), 1, before, "org.python"), cache=False)
     session, x = heddle.Session(module, threads=1), np.zeros((1500, 1500), np.float32)
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
@@ -268,7 +268,7 @@ def test_texts_and_files_that_are_no_utf_8(tmp_path):
 def test_an_op_may_keep_its_inputs():
     kept = []
     heddle.custom_op("org.python", "Keeps", shape=lambda x: x)(lambda x: kept.append(x) or x)
-    before = [helper.make_node("Exp", ["x"], ["v"])]
+    before = [make_node("Exp", "x", "v")]
     module = heddle.compile(model_of("Keeps", ("n", 4), 1, before, "org.python"), cache=False)
     session = heddle.Session(module, threads=1)
     for i in range(3):

@@ -3,8 +3,8 @@
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node, make_value
 from heddle_lab.fuzz.check import run_onnxruntime
-from onnx import helper
 
 TOKENS, HIDDEN, EXPERTS, INNER = 7, 32, 5, 64
 
@@ -14,14 +14,11 @@ def model_of(op, names, feeds, attributes, open_sizes):
         return ["tokens", *feeds[name].shape[1:]] if open_sizes and name in ("x", "router") \
             else feeds[name].shape
 
-    value = helper.make_tensor_value_info
-    number = helper.np_dtype_to_tensor_dtype
-    node = helper.make_node(op, names, ["y"], domain="com.microsoft", **attributes)
-    graph = helper.make_graph(
-        [node], "g", [value(name, number(a.dtype), shape(name)) for name, a in feeds.items()],
-        [value("y", number(feeds["x"].dtype), None)])
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    model = make_model([make_node(op, names, "y", domain="com.microsoft", **attributes)],
+                       {name: (shape(name), a.dtype) for name, a in feeds.items()},
+                       [make_value("y", None, feeds["x"].dtype)], opset=21,
+                       domains={"com.microsoft": 1})
+    return model.SerializeToString()
 
 
 def drawn(rng, *shape):

@@ -3,29 +3,28 @@ ONNX Runtime."""
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
+from heddle.onnx_graph import make_graph, make_node, make_value
 from onnx import TensorProto, helper
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 ML = "ai.onnx.ml"
 F32, I64, I8, BOOL, STRING = (getattr(TensorProto, name) for name in
                               ("FLOAT", "INT64", "INT8", "BOOL", "STRING"))
-value = helper.make_tensor_value_info
-node = helper.make_node
 X = np.arange(6, dtype=np.float32)
 
 
 def model_of(nodes, inputs, outputs, imports=(("", 13),), **graph):
     return helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs, **graph), ir_version=8,
+        make_graph(nodes, inputs, outputs, **graph), ir_version=8,
         opset_imports=[helper.make_opsetid(*each) for each in imports])
 
 
 def agrees(model, *runs):
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     session = heddle.compile(model, cache=False, threads=1)
     for feeds in runs:
         for wanted, found in zip(peer.run(None, feeds), session.run(None, feeds), strict=True):
@@ -37,62 +36,62 @@ def agrees(model, *runs):
 
 def test_constants_of_all_types_before_opset_9():
     texts = helper.make_tensor("c", STRING, [2], [b"a", b"b"])
-    agrees(model_of([node("Constant", [], ["c"], value=texts),
-                     node("ArrayFeatureExtractor", ["c", "i"], ["y"], domain=ML)],
-                    [value("i", I64, [1])], [value("y", STRING, None)], [("", 7), (ML, 1)]),
+    agrees(model_of([make_node("Constant", "", "c", value=texts),
+                     make_node("ArrayFeatureExtractor", "c i", "y", domain=ML)],
+                    {"i": ([1], I64)}, [make_value("y", None, STRING)], [("", 7), (ML, 1)]),
            {"i": np.array([1])})
     sizes = helper.make_tensor("c", I64, [2], [2, 3])
-    agrees(model_of([node("Constant", [], ["c"], value=sizes), node("Reshape", ["x", "c"], ["y"])],
-                    [value("x", F32, [6])], [value("y", F32, None)], [("", 7)]), {"x": X})
+    agrees(model_of([make_node("Constant", "", "c", value=sizes), make_node("Reshape", "x c", "y")],
+                    {"x": [6]}, {"y": None}, [("", 7)]),
+           {"x": X})
 
 
 def test_a_domain_that_is_not_imported():
     maps = helper.make_sequence_type_proto(
         helper.make_map_type_proto(I64, helper.make_tensor_type_proto(F32, [])))
-    agrees(model_of([node("ZipMap", ["x"], ["y"], domain=ML, classlabels_int64s=[0, 1])],
-                    [value("x", F32, [1, 2])], [helper.make_value_info("y", maps)], [("", 8)]),
+    agrees(model_of([make_node("ZipMap", "x", "y", domain=ML, classlabels_int64s=[0, 1])],
+                    {"x": [1, 2]}, [helper.make_value_info("y", maps)], [("", 8)]),
            {"x": np.array([[.25, .75]], np.float32)})
 
 
 def test_a_domain_that_is_imported_twice():
-    agrees(model_of([node("Relu", ["x"], ["y"])], [value("x", F32, [6])], [value("y", F32, [6])],
-                    [("", 0), ("", 7)]), {"x": X - 3})
+    agrees(model_of([make_node("Relu", "x", "y")], {"x": [6]}, {"y": [6]}, [("", 0), ("", 7)]),
+           {"x": X - 3})
 
 
 def test_a_sparse_initializer_that_is_an_input():
     sparse = helper.make_sparse_tensor(helper.make_tensor("x", F32, [2], [3., 5.]),
                                        helper.make_tensor("i", I64, [2], [0, 3]), [6])
-    agrees(model_of([node("Add", ["x", "y"], ["z"])], [value("x", F32, [6]), value("y", F32, [6])],
-                    [value("z", F32, [6])], sparse_initializer=[sparse]), {"y": X})
+    agrees(model_of([make_node("Add", "x y", "z")], {"x": [6], "y": [6]}, {"z": [6]},
+                    sparse_initializer=[sparse]),
+           {"y": X})
 
 
 def test_truths_as_texts():
-    agrees(model_of([node("Cast", ["x"], ["s"], to=STRING), node("Cast", ["s"], ["y"], to=I8)],
-                    [value("x", BOOL, ["n"])], [value("s", STRING, ["n"]), value("y", I8, ["n"])]),
+    agrees(model_of([make_node("Cast", "x", "s", to=STRING), make_node("Cast", "s", "y", to=I8)],
+                    {"x": (["n"], BOOL)}, {"s": (["n"], STRING), "y": (["n"], I8)}),
            {"x": np.array([True, False])})
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_counter_of_a_loop_as_a_vector(rank):
     """tf2onnx declares it so."""
-    start = node("Identity", ["i"], ["from"]) if rank else node("Reshape", ["i", "one"], ["from"])
-    body = helper.make_graph(
-        [start, node("Add", ["from", "one"], ["to"]),
-         node("Slice", ["x", "from", "to", "zero"], ["s"]), node("Identity", ["c"], ["again"])],
-        "body", [value("i", I64, [1] * rank), value("c", BOOL, [])],
-        [value("again", BOOL, []), value("s", F32, [1, 3])])
+    start = make_node("Identity", "i", "from") if rank else make_node("Reshape", "i one", "from")
+    body = make_graph([start, make_node("Add", "from one", "to"),
+                       make_node("Slice", "x from to zero", "s"),
+                       make_node("Identity", "c", "again")],
+                      {"i": ([1] * rank, I64), "c": ([], BOOL)}, {"again": ([], BOOL), "s": [1, 3]})
     constants = [helper.make_tensor(name, kind, dims, [number]) for name, kind, dims, number in
                  (("one", I64, [1], 1), ("zero", I64, [1], 0), ("true", BOOL, [], True))]
-    agrees(model_of([node("Loop", ["n", "true"], ["y"], body=body)],
-                    [value("x", F32, ["a", 3]), value("n", I64, [])], [value("y", F32, None)],
-                    initializer=constants),
+    agrees(model_of([make_node("Loop", "n true", "y", body=body)], {"x": ["a", 3], "n": ([], I64)},
+                    {"y": None}, constants=constants),
            *({"x": X.repeat(2).reshape(4, 3), "n": np.array(count)} for count in (2, 4)))
 
 
 def encoder(**attributes):
     kind = STRING if "cats_strings" in attributes else I64
-    return model_of([node("OneHotEncoder", ["x"], ["y"], domain=ML, **attributes)],
-                    [value("x", kind, ["n", 1])], [value("y", F32, None)], [("", 15), (ML, 1)])
+    return model_of([make_node("OneHotEncoder", "x", "y", domain=ML, **attributes)],
+                    {"x": (["n", 1], kind)}, {"y": None}, [("", 15), (ML, 1)])
 
 
 @pytest.mark.parametrize("zeros", [0, 1])
@@ -118,32 +117,33 @@ def test_no_category():
     ("SVMRegressor", {"n_supports": 2, "support_vectors": [1., 2, 3, 4, 5, 6], "rho": [.5],
                       "coefficients": [1., 2, 3], "kernel_params": [1., 0, 0]})])
 def test_surplus_coefficients(op, attributes):
-    agrees(model_of([node(op, ["x"], ["y"], domain=ML, **attributes)], [value("x", F32, ["n", 3])],
-                    [value("y", F32, None)], [("", 15), (ML, 1)]), {"x": X.reshape(2, 3)})
+    agrees(model_of([make_node(op, "x", "y", domain=ML, **attributes)], {"x": ["n", 3]},
+                    {"y": None}, [("", 15), (ML, 1)]),
+           {"x": X.reshape(2, 3)})
 
 
 def test_a_leaf_that_no_node_leads_to():
-    tree = node("TreeEnsemble", ["x"], ["y"], domain=ML, n_targets=1, aggregate_function=1,
-                post_transform=0, tree_roots=[0], nodes_featureids=[0],
-                nodes_modes=helper.make_tensor("m", TensorProto.UINT8, [1], [0]),
-                nodes_splits=helper.make_tensor("s", F32, [1], [.5]), nodes_truenodeids=[0],
-                nodes_falsenodeids=[2], nodes_trueleafs=[1], nodes_falseleafs=[1],
-                leaf_targetids=[0, 0, 0],
-                leaf_weights=helper.make_tensor("w", F32, [3], [1, 2, 3]))
-    agrees(model_of([tree], [value("x", F32, ["n", 1])], [value("y", F32, None)],
-                    [("", 21), (ML, 5)]), {"x": np.array([[0], [1]], np.float32)})
+    tree = make_node("TreeEnsemble", "x", "y", domain=ML, n_targets=1, aggregate_function=1,
+                     post_transform=0, tree_roots=[0], nodes_featureids=[0],
+                     nodes_modes=helper.make_tensor("m", TensorProto.UINT8, [1], [0]),
+                     nodes_splits=helper.make_tensor("s", F32, [1], [.5]), nodes_truenodeids=[0],
+                     nodes_falsenodeids=[2], nodes_trueleafs=[1], nodes_falseleafs=[1],
+                     leaf_targetids=[0, 0, 0],
+                     leaf_weights=helper.make_tensor("w", F32, [3], [1, 2, 3]))
+    agrees(model_of([tree], {"x": ["n", 1]}, {"y": None}, [("", 21), (ML, 5)]),
+           {"x": np.array([[0], [1]], np.float32)})
 
 
 def test_probit_of_two_classes():
     """ONNX's evaluator transforms both chances; ONNX Runtime gives one, and 0."""
-    tree = node("TreeEnsembleClassifier", ["x"], ["l", "p"], domain=ML, nodes_featureids=[0] * 3,
-                nodes_values=[.5, 0., 0.], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
-                nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], nodes_treeids=[0] * 3,
-                nodes_nodeids=[0, 1, 2], class_ids=[0, 0], class_treeids=[0, 0],
-                class_nodeids=[1, 2], class_weights=[.2, .9], classlabels_int64s=[0, 1],
-                post_transform="PROBIT")
-    model = model_of([tree], [value("x", F32, ["n", 1])],
-                     [value("l", I64, None), value("p", F32, None)], [("", 17), (ML, 3)])
+    tree = make_node("TreeEnsembleClassifier", "x", "l p", domain=ML, nodes_featureids=[0] * 3,
+                     nodes_values=[.5, 0., 0.], nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+                     nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+                     nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], class_ids=[0, 0],
+                     class_treeids=[0, 0], class_nodeids=[1, 2], class_weights=[.2, .9],
+                     classlabels_int64s=[0, 1], post_transform="PROBIT")
+    model = model_of([tree], {"x": ["n", 1]}, [make_value("l", None, I64), make_value("p", None)],
+                     [("", 17), (ML, 3)])
     labels, scores = heddle.compile(model, cache=False).run(
         None, {"x": np.array([[.2], [.7]], np.float32)})
     assert labels.tolist() == [0, 1]
@@ -152,15 +152,14 @@ def test_probit_of_two_classes():
 
 def test_a_mean_that_nobody_reads():
     """ONNX Runtime's tools name all outputs; this one it leaves as it is."""
-    skip = node("SkipSimplifiedLayerNormalization", ["x", "r", "w"], ["y", "mean", "root", "sum"],
-                domain="com.microsoft")
+    skip = make_node("SkipSimplifiedLayerNormalization", "x r w", "y mean root sum",
+                     domain="com.microsoft")
     names = ("y", "mean", "root", "sum")
-    model = model_of([skip], [value(name, F32, ["n", 2, 6]) for name in "xr"],
-                     [value(name, F32, None) for name in names], [("", 17), ("com.microsoft", 1)],
-                     initializer=[helper.make_tensor("w", F32, [6], [1, 2, 3, 4, 5, 6])])
+    model = model_of([skip], {name: ["n", 2, 6] for name in "xr"}, {name: None for name in names},
+                     [("", 17), ("com.microsoft", 1)],
+                     constants=[helper.make_tensor("w", F32, [6], [1, 2, 3, 4, 5, 6])])
     feeds = {"x": X.repeat(4).reshape(2, 2, 6), "r": X[::-1].repeat(4).reshape(2, 2, 6) / 8}
     y, mean, _, total = heddle.compile(model, cache=False).run(None, feeds)
     np.testing.assert_allclose(mean, total.mean(-1, keepdims=True), rtol=1e-6)
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     np.testing.assert_allclose(y, peer.run(["y"], feeds)[0], rtol=1e-5)

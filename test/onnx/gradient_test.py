@@ -4,31 +4,26 @@ models without them.
 
 import heddle
 import numpy as np
-import onnx
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_graph, make_model, make_value
+from heddle.onnx_graph import make_node as node
+from onnx import TensorProto, numpy_helper
 
 TRAINING = "ai.onnx.preview.training"
-KINDS = {np.dtype(t): helper.np_dtype_to_tensor_dtype(np.dtype(t)) for t in ("f4", "f8", "i8", "?")}
 
 
 def model_of(nodes, feeds, outputs, initializers=(), symbols=False):
     """A model of inputs like `feeds`; with symbols, every size has a name."""
-    inputs = []
-    for name, array in feeds.items():
-        shape = [f"{name}_{i}" for i in range(array.ndim)] if symbols else array.shape
-        inputs.append(helper.make_tensor_value_info(name, KINDS[array.dtype], shape))
-    outputs = [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in outputs]
-    graph = helper.make_graph(nodes, "g", inputs, outputs, initializers)
-    opsets = [helper.make_opsetid("", 26), helper.make_opsetid(TRAINING, 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    inputs = [make_value(name, [f"{name}_{i}" for i in range(array.ndim)], array.dtype)
+              for name, array in feeds.items()] if symbols else feeds
+    return make_model(nodes, inputs,
+                      [make_value(name, None, TensorProto.DOUBLE) for name in outputs],
+                      initializers, opset=26, domains={TRAINING: 1})
 
 
 def gradient(inputs, outputs, xs, y, zs=()):
-    node = helper.make_node("Gradient", inputs, outputs, domain=TRAINING, xs=xs, y=y)
-    if zs:
-        node.attribute.append(helper.make_attribute("zs", list(zs)))
-    return node
+    return node("Gradient", inputs, outputs, domain=TRAINING, xs=xs, y=y,
+                **({"zs": list(zs)} if zs else {}))
 
 
 def run(*arguments, **options):
@@ -59,10 +54,6 @@ def check(nodes, feeds, xs, y="y", symbols=False):
     for name, slope in zip(xs, found):
         expected = differences(session, feeds, name)
         np.testing.assert_allclose(slope, expected, rtol=1e-5, atol=1e-7, err_msg=name)
-
-
-def node(op, inputs, output, **attributes):
-    return helper.make_node(op, inputs.split(), output.split(), **attributes)
 
 
 def numbers(*shape, seed=0):
@@ -101,7 +92,7 @@ def test_mlp_with_cross_entropy(activation, symbols):
         node("MatMul", "x w1", "h1"), node("Add", "h1 b1", "h2"), node(activation, "h2", "h3"),
         node("MatMul", "h3 w2", "h4"), node("Add", "h4 b2", "h5"),
         node("SoftmaxCrossEntropyLoss", "h5 labels", "y"),
-    ]  # fmt: skip
+    ]
     feeds = {"x": numbers(5, 4), "w1": numbers(4, 7), "b1": numbers(7), "w2": numbers(7, 3)}
     feeds |= {"b2": numbers(3), "labels": np.array([0, 2, 1, 2, 0])}
     if symbols:  # a size of its own for each dimension: matrix products say which are equal
@@ -115,7 +106,7 @@ def test_convolution_with_pools():
         node("MaxPool", "h1", "h2", kernel_shape=[2, 2], strides=[2, 1]),
         node("AveragePool", "h2", "h3", kernel_shape=[2, 2], pads=[1, 0, 0, 1]),
         node("Sigmoid", "h3", "h4"), node("ReduceMean", "h4", "y", keepdims=0),
-    ]  # fmt: skip
+    ]
     feeds = {"x": numbers(2, 4, 9, 6), "w": numbers(6, 2, 3, 2), "b": numbers(6)}
     check(nodes, feeds, ["x", "w", "b"])
 
@@ -124,7 +115,7 @@ def test_embedding_with_layer_norm():
     nodes = [
         node("Gather", "table places", "h1"), node("LayerNormalization", "h1 scale bias", "h2"),
         node("Softmax", "h2", "h3"), node("Mul", "h3 h1", "y"),
-    ]  # fmt: skip
+    ]
     feeds = {"table": numbers(5, 6), "scale": numbers(6), "bias": numbers(6)}
     feeds["places"] = np.array([[1, 3], [-1, 1]])
     check(nodes, feeds, ["table", "scale", "bias"])
@@ -141,7 +132,7 @@ def test_movement():
         node("Pad", "h1 pads", "h2", mode="reflect"),
         node("Transpose", "h2", "h3"), node("Concat", "h3 h3", "h4", axis=1),
         node("CumSum", "h4 one", "h5"), node("Mul", "h5 h4", "y"),
-        ]  # fmt: skip
+        ]
     nodes.insert(0, node("Constant", "", "one", value_int=1))
     check(nodes, {"x": numbers(7, 5)}, ["x"])
 
@@ -157,32 +148,23 @@ def test_recurrent(op):
 
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 def test_resize(mode):
-    nodes = [
-        node("Constant", "", "scales", value_floats=[1.0, 1.0, 1.6, 0.7]),
-        helper.make_node("Resize", ["x", "", "scales"], ["h"], mode=mode),
-        node("Mul", "h h", "y"),
-    ]
+    nodes = [node("Constant", "", "scales", value_floats=[1.0, 1.0, 1.6, 0.7]),
+             node("Resize", ["x", "", "scales"], "h", mode=mode), node("Mul", "h h", "y")]
     check(nodes, {"x": numbers(1, 2, 5, 6)}, ["x"])
 
 
 def test_loop_and_branch():
-    def info(name, kind, shape):
-        return helper.make_tensor_value_info(name, kind, shape)
-
-    step = [node("Mul", "state w", "s1"), node("Sin", "s1", "next"), node("Identity", "on", "more")]
-    arguments = [info("i", TensorProto.INT64, []), info("on", TensorProto.BOOL, [])]
-    arguments.append(info("state", TensorProto.DOUBLE, [3]))
-    results = [info("more", TensorProto.BOOL, []), info("next", TensorProto.DOUBLE, [3])]
-    body = helper.make_graph(step, "body", arguments, results)
-    branches = {}
-    for name, op in (("then_branch", "Exp"), ("else_branch", "Neg")):
-        result = info(name, TensorProto.DOUBLE, [3])
-        branches[name] = helper.make_graph([node(op, "end", name)], name, [], [result])
-    nodes = [
-        helper.make_node("Loop", ["n", "", "x"], ["end"], body=body),
-        node("Cast", "n", "c", to=TensorProto.BOOL), node("If", "c", "h", **branches),
-        node("Mul", "h x", "y"),
-    ]  # fmt: skip
+    body = make_graph([node("Mul", "state w", "s1"), node("Sin", "s1", "next"),
+                       node("Identity", "on", "more")],
+                      {"i": ([], TensorProto.INT64), "on": ([], TensorProto.BOOL),
+                       "state": ([3], TensorProto.DOUBLE)},
+                      {"more": ([], TensorProto.BOOL), "next": ([3], TensorProto.DOUBLE)})
+    branches = {name: make_graph([node(op, "end", name)], [],
+                                 {name: ([3], TensorProto.DOUBLE)})
+                for name, op in (("then_branch", "Exp"), ("else_branch", "Neg"))}
+    nodes = [node("Loop", ["n", "", "x"], "end", body=body),
+             node("Cast", "n", "c", to=TensorProto.BOOL), node("If", "c", "h", **branches),
+             node("Mul", "h x", "y")]
     feeds = {"x": numbers(3), "w": numbers(3, seed=1), "n": np.array(4)}
     check(nodes, feeds, ["x", "w"])
 
@@ -201,7 +183,7 @@ def test_elsewhere_sizes_that_only_the_run_knows_are_made_again():
         node("Compress", "x where", "h", axis=0), node("Mul", "h h", "h2"),
         node("ReduceSum", "h2", "y", keepdims=0),
         gradient(["x_1", "where_1"], ["dx"], ["x"], "y", ["where"]),
-    ]  # fmt: skip
+    ]
     where, where_1 = np.array([True, False, True]), np.array([False, True, True])
     feeds = {"x": numbers(3), "where": where, "x_1": numbers(3, seed=1), "where_1": where_1}
     y, dx = run(nodes, feeds, ["y", "dx"])
@@ -268,7 +250,7 @@ def test_weights_of_the_model():
          ["x"], ["x"], "y", "op 'graph.list_make' of 'SequenceConstruct_s' lies between"),
         ([], ["x"], ["q"], "x", "'q' is not made by any node"),
     ],
-)  # fmt: skip
+)
 def test_refusals(nodes, inputs, xs, y, message):
     model = model_of([*nodes, gradient(inputs, ["dx"], xs, y)], {"x": numbers(3)}, ["dx"])
     with pytest.raises(heddle.RefusedError, match=message):

@@ -5,6 +5,7 @@ import heddle
 import ml_dtypes
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node, make_value
 from onnx import TensorProto, helper
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -127,15 +128,12 @@ def test_own_numbers_do_not_take_the_tensors_type(op, kind, math, is_dynamic):
         sizes[fixed.get(op, 1):] = shape[fixed.get(op, 1):]
     names = [f"c{i}" for i in range(len(constants))]
     domain, _, name = op.rpartition(".")
-    node = helper.make_node(name, ["x", *names], ["y"], domain=domain, **attributes)
-    graph = helper.make_graph(
-        [node], "g", [helper.make_tensor_value_info("x", KINDS[kind], sizes)],
-        [helper.make_tensor_value_info("y", KINDS[kind], None)],
-        [helper.make_tensor(name, KIND_OF.get(value.dtype.char, KINDS[kind]), value.shape,
-                            value.flatten().tolist())
-         for name, value in zip(names, constants, strict=True)])
-    opsets = [helper.make_opsetid(domain, opset)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    node = make_node(name, ["x", *names], "y", domain=domain, **attributes)
+    given = [helper.make_tensor(name, KIND_OF.get(value.dtype.char, KINDS[kind]), value.shape,
+                                value.flatten().tolist())
+             for name, value in zip(names, constants, strict=True)]
+    model = make_model([node], {"x": (sizes, KINDS[kind])}, [make_value("y", None, KINDS[kind])],
+                       given, domains={domain: opset})
     y, = heddle.compile(model, cache=False, math=math, threads=1).run(None, {"x": x})
     wanted = exact(x.astype(np.float64))
     if op == "ReduceL1":

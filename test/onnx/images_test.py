@@ -13,7 +13,8 @@ from pathlib import Path
 import heddle
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 
 pytestmark = pytest.mark.skipif(
     not any(map(ctypes.util.find_library, ("MagickWand-6.Q16", "MagickWand-7.Q16"))),
@@ -22,11 +23,9 @@ RGB = np.random.default_rng(1).integers(0, 256, (5, 7, 3), np.uint8)
 
 
 def decoder(pixel_format="RGB"):
-    node = helper.make_node("ImageDecoder", ["x"], ["y"], name="decode", pixel_format=pixel_format)
-    graph = helper.make_graph(
-        [node], "g", [helper.make_tensor_value_info("x", TensorProto.UINT8, ["n"])],
-        [helper.make_tensor_value_info("y", TensorProto.UINT8, [None, None, None])])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+    node = make_node("ImageDecoder", "x", "y", name="decode", pixel_format=pixel_format)
+    model = make_model([node], {"x": (["n"], TensorProto.UINT8)},
+                       {"y": ([None, None, None], TensorProto.UINT8)}, opset=20)
     return heddle.compile(model.SerializeToString(), threads=1)
 
 

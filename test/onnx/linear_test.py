@@ -3,8 +3,8 @@
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node, make_value
 from heddle_lab.fuzz.check import run_onnxruntime
-from onnx import helper
 
 BATCH, LENGTH = 2, 5
 
@@ -23,13 +23,12 @@ def check(op, inputs, attributes, outputs=1, open_axis=None):
         return ["length" if i == open_axis and size == LENGTH else size
                 for i, size in enumerate(array.shape)]
 
-    node = helper.make_node(op, names, results, domain="com.microsoft", **attributes)
-    value, number = helper.make_tensor_value_info, helper.np_dtype_to_tensor_dtype
-    graph = helper.make_graph(
-        [node], "g", [value(name, number(x.dtype), shape(x)) for name, x in feeds.items()],
-        [value(name, number(inputs[0].dtype), None) for name in results])
-    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
-    data = helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString()
+    node = make_node(op, names, results, domain="com.microsoft", **attributes)
+    model = make_model(
+        [node], {name: (shape(x), x.dtype) for name, x in feeds.items()},
+        [make_value(name, None, inputs[0].dtype) for name in results], opset=21,
+        domains={"com.microsoft": 1})
+    data = model.SerializeToString()
     found = heddle.Session(heddle.compile(data, cache=False)).run(None, feeds)
     theirs = run_onnxruntime(data, results, feeds)
     assert theirs is not None, "ONNX Runtime does not run it"

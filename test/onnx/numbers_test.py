@@ -4,6 +4,7 @@ import heddle
 import numpy as np
 import onnx.parser
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz.check import run_onnxruntime, run_reference
 from heddle_lab.fuzz.nodes.case import ML, Case
 from heddle_lab.fuzz.nodes.judge import judge
@@ -271,12 +272,8 @@ def test_a_nan_is_both_the_largest_and_the_smallest(op, last, kind):
         x = np.random.default_rng(length).standard_normal((4, length)).astype(kind)
         x[1, length // 2] = x[2, 0] = x[2, length - 2] = np.nan
         x[3] = np.nan
-        node = helper.make_node(op, ["x"], ["y"], axis=1, keepdims=0, select_last_index=last)
-        model = helper.make_model(helper.make_graph(
-            [node], "g", [helper.make_tensor_value_info(
-                "x", helper.np_dtype_to_tensor_dtype(np.dtype(kind)), ["n", "m"])],
-            [helper.make_tensor_value_info("y", 7, ["n"])]),
-            opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+        node = make_node(op, "x", "y", axis=1, keepdims=0, select_last_index=last)
+        model = make_model([node], {"x": (["n", "m"], np.dtype(kind))}, {"y": (["n"], 7)}, opset=13)
         place = np.argmax if op == "ArgMax" else np.argmin
         wanted = length - 1 - place(x[:, ::-1], 1) if last else place(x, 1)
         found = heddle.compile(model, cache=False, threads=1).run(None, {"x": x})[0]
@@ -292,11 +289,8 @@ def node_of(op, *inputs, to=None, **attributes):
     if op == "Cast":
         attributes["to"] = to
     names = [f"x{i}" for i in range(len(inputs))]
-    model = helper.make_model(helper.make_graph(
-        [helper.make_node(op, names, ["y"], **attributes)], "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in names],
-        [helper.make_tensor_value_info("y", kind, ["n"])]),
-        opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    model = make_model([make_node(op, names, "y", **attributes)], {name: ["n"] for name in names},
+                       {"y": (["n"], kind)}, opset=13)
     return model, dict(zip(names, inputs))
 
 

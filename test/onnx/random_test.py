@@ -3,20 +3,16 @@
 import heddle
 import numpy as np
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
 
 COUNT = 40000
 
 
 def run(op, inputs, outputs=("y",), opset=22, **attributes):
-    names = [f"x{i}" for i in range(len(inputs))]
-    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
-                                           array.shape) for name, array in zip(names, inputs)]
-    node = helper.make_node(op, names, list(outputs), **attributes)
-    results = [helper.make_empty_tensor_value_info(name) for name in outputs]
-    graph = helper.make_graph([node], "g", infos, results)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
-    return heddle.compile(model).run(None, dict(zip(names, inputs)))
+    feeds = {f"x{i}": array for i, array in enumerate(inputs)}
+    node = make_node(op, list(feeds), outputs, **attributes)
+    return heddle.compile(make_model([node], feeds, outputs, opset=opset)).run(None, feeds)
 
 
 @pytest.mark.parametrize("kind", [TensorProto.FLOAT, TensorProto.DOUBLE])

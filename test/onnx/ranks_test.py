@@ -2,22 +2,21 @@
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_graph, make_model, make_node, make_value
+from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
 F32, I64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
-value, node = helper.make_tensor_value_info, helper.make_node
 
 
 def model_of(nodes, inputs, outputs, initializers=(), infos=()):
-    constants = [helper.make_tensor(name, I64, np.shape(numbers), np.ravel(numbers))
-                 for name, numbers in dict(initializers).items()]
-    return helper.make_model(
-        helper.make_graph(nodes, "g", inputs, outputs, constants, value_info=list(infos)),
-        ir_version=8, opset_imports=[helper.make_opsetid("", 13)])
+    model = make_model(nodes, inputs, outputs, dict(initializers), opset=13)
+    model.graph.value_info.extend(infos)
+    return model
 
 
 def numbers(*shape):
@@ -26,8 +25,7 @@ def numbers(*shape):
 
 def agrees(model, *runs):
     """Each run twice, in this order and back, in one session."""
-    peer = onnxruntime.InferenceSession(model.SerializeToString(),
-                                        providers=["CPUExecutionProvider"])
+    peer = runtime_session(model)
     session = heddle.compile(model, cache=False, threads=1)
     for feeds in [*runs, *reversed(runs)]:
         for want, got in zip(peer.run(None, feeds), session.run(None, feeds), strict=True):
@@ -36,18 +34,18 @@ def agrees(model, *runs):
     return session
 
 
-@pytest.mark.parametrize("declared", [[], [value("u", F32, ["b", 4])]])
+@pytest.mark.parametrize("declared", [[], [make_value("u", ["b", 4])]])
 def test_squeeze_of_a_batch_of_one(declared):
-    model = model_of([node("Squeeze", ["x"], ["u"]), node("Softmax", ["u"], ["y"])],
-                     [value("x", F32, ["b", 4, 1, 1])], [value("y", F32, None)], infos=declared)
+    model = model_of([make_node("Squeeze", "x", "u"), make_node("Softmax", "u", "y")],
+                     [make_value("x", ["b", 4, 1, 1])], [make_value("y", None)], infos=declared)
     agrees(model, *({"x": numbers(batch, 4, 1, 1)} for batch in (2, 1, 3)))
 
 
 def test_squeeze_of_several_open_sizes():
-    model = model_of([node("Relu", ["x"], ["r"]), node("Squeeze", ["r"], ["y"]),
-                      node("ReduceSum", ["r"], ["s"], keepdims=0)],
-                     [value("x", F32, ["b", "h", "w"])],
-                     [value("y", F32, None), value("s", F32, [])])
+    model = model_of([make_node("Relu", "x", "r"), make_node("Squeeze", "r", "y"),
+                      make_node("ReduceSum", "r", "s", keepdims=0)],
+                     [make_value("x", ["b", "h", "w"])],
+                     [make_value("y", None), make_value("s", [])])
     session = agrees(model, *({"x": numbers(*shape)} for shape in
                               ((2, 3, 4), (1, 3, 4), (2, 1, 1), (1, 1, 1), (0, 1, 2), (1, 4, 1))))
     assert session.outputs[0].shape == []
@@ -55,46 +53,45 @@ def test_squeeze_of_several_open_sizes():
 
 def test_one_answer_serves_all_nodes():
     """Two squeezes of one size, and an addition of what they make."""
-    model = model_of([node("Squeeze", ["x"], ["u"]), node("Squeeze", ["z"], ["v"]),
-                      node("Add", ["u", "v"], ["y"])],
-                     [value("x", F32, ["b", 3]), value("z", F32, ["b", 1, 3])],
-                     [value("y", F32, None)])
+    model = model_of([make_node("Squeeze", "x", "u"), make_node("Squeeze", "z", "v"),
+                      make_node("Add", "u v", "y")],
+                     [make_value("x", ["b", 3]), make_value("z", ["b", 1, 3])],
+                     [make_value("y", None)])
     agrees(model, *({"x": numbers(batch, 3), "z": numbers(batch, 1, 3)} for batch in (1, 5)))
 
 
 def branch(name, op, output, *inputs, **attributes):
-    return helper.make_graph([node(op, list(inputs), [output], **attributes)], name, [],
-                             [value(output, F32, None)])
+    return make_graph([make_node(op, list(inputs), [output], **attributes)], [],
+                      [make_value(output, None)])
 
 
 def test_squeeze_as_pytorch_exports_it():
-    model = model_of(
-        [node("Shape", ["x"], ["s"]), node("Gather", ["s", "place"], ["size"]),
-         node("Equal", ["size", "one"], ["c"]),
-         node("If", ["c"], ["u"], then_branch=branch("t", "Squeeze", "a", "x", "axes"),
-              else_branch=branch("e", "Identity", "b", "x")),
-         node("ReduceSum", ["u", "last"], ["y"], keepdims=0)],
-        [value("x", F32, ["b", "t", 4])], [value("y", F32, None)],
-        {"place": 1, "one": 1, "axes": [1], "last": [-1]})
+    model = model_of([make_node("Shape", "x", "s"), make_node("Gather", "s place", "size"),
+                      make_node("Equal", "size one", "c"),
+                      make_node("If", "c", "u",
+                                then_branch=branch("t", "Squeeze", "a", "x", "axes"),
+                                else_branch=branch("e", "Identity", "b", "x")),
+                      make_node("ReduceSum", "u last", "y", keepdims=0)],
+                     [make_value("x", ["b", "t", 4])], [make_value("y", None)],
+                     {"place": 1, "one": 1, "axes": [1], "last": [-1]})
     agrees(model, *({"x": numbers(2, length, 4)} for length in (1, 3, 1)))
 
 
 def test_branches_of_different_ranks():
-    model = model_of(
-        [node("If", ["c"], ["y"], then_branch=branch("t", "Squeeze", "a", "x", "axes"),
-              else_branch=branch("e", "Identity", "b", "x")),
-         node("ReduceMax", ["y"], ["z"], axes=[-1], keepdims=1)],
-        [value("c", BOOL, []), value("x", F32, ["n", 1, 2])],
-        [value("y", F32, None), value("z", F32, None)], {"axes": [1]})
+    model = model_of([make_node("If", "c", "y",
+                                then_branch=branch("t", "Squeeze", "a", "x", "axes"),
+                                else_branch=branch("e", "Identity", "b", "x")),
+                      make_node("ReduceMax", "y", "z", axes=[-1], keepdims=1)],
+                     [make_value("c", [], BOOL), make_value("x", ["n", 1, 2])],
+                     [make_value("y", None), make_value("z", None)], {"axes": [1]})
     agrees(model, *({"c": np.array(truth), "x": numbers(size, 1, 2)}
                     for truth in (True, False) for size in (1, 3)))
 
 
 def test_a_version_that_cannot_be_is_refused_by_the_run():
     """The concatenation needs what the squeeze makes at a size of 1."""
-    model = model_of(
-        [node("Squeeze", ["x"], ["u"]), node("Concat", ["u", "w"], ["y"], axis=0)],
-        [value("x", F32, ["b", 3]), value("w", F32, [2])], [value("y", F32, None)])
+    model = model_of([make_node("Squeeze", "x", "u"), make_node("Concat", "u w", "y", axis=0)],
+                     [make_value("x", ["b", 3]), make_value("w", [2])], [make_value("y", None)])
     session = agrees(model, {"x": numbers(1, 3), "w": numbers(2)})
     with pytest.raises(heddle.UsageError, match="not so that b is 1.*node 'Concat_y'"):
         session.run(None, {"x": numbers(2, 3), "w": numbers(2)})
@@ -102,11 +99,11 @@ def test_a_version_that_cannot_be_is_refused_by_the_run():
 
 def test_a_node_that_asks_twice():
     """Of the first node's questions one has an answer that the second's product needs, one both."""
-    model = model_of(
-        [node("Squeeze", ["z"], ["u"]), node("Squeeze", ["x"], ["v"]),
-         node("Concat", ["v", "w"], ["y"], axis=0)],
-        [value("z", F32, ["b", "c", 3]), value("x", F32, ["b", 3]), value("w", F32, [2])],
-        [value("u", F32, None), value("y", F32, None)])
+    model = model_of([make_node("Squeeze", "z", "u"), make_node("Squeeze", "x", "v"),
+                      make_node("Concat", "v w", "y", axis=0)],
+                     [make_value("z", ["b", "c", 3]), make_value("x", ["b", 3]),
+                      make_value("w", [2])],
+                     [make_value("u", None), make_value("y", None)])
     session = agrees(model, *({"z": numbers(1, c, 3), "x": numbers(1, 3), "w": numbers(2)}
                               for c in (1, 4)))
     for c in (1, 4):
@@ -119,11 +116,11 @@ def test_many_questions_of_which_each_has_one_answer():
     answers read to the end, and again after each, this would not end."""
     nodes, inputs = [], []
     for i in range(30):
-        nodes += [node("Squeeze", [f"x{i}"], [f"u{i}"]),
-                  node("Concat", [f"u{i}", "w"], [f"c{i}"], axis=0)]
-        inputs.append(value(f"x{i}", F32, [f"b{i}", 3]))
-    nodes.append(node("Sum", [f"c{i}" for i in range(30)], ["y"]))
-    model = model_of(nodes, [*inputs, value("w", F32, [2])], [value("y", F32, None)])
+        nodes += [make_node("Squeeze", f"x{i}", f"u{i}"),
+                  make_node("Concat", f"u{i} w", f"c{i}", axis=0)]
+        inputs.append(make_value(f"x{i}", [f"b{i}", 3]))
+    nodes.append(make_node("Sum", [f"c{i}" for i in range(30)], "y"))
+    model = model_of(nodes, [*inputs, make_value("w", [2])], [make_value("y", None)])
     session = agrees(model, {**{f"x{i}": numbers(1, 3) for i in range(30)}, "w": numbers(2)})
     with pytest.raises(heddle.UsageError, match="not so that b7 is 1.*node 'Concat_c7'"):
         session.run(None, {**{f"x{i}": numbers(1 + (i == 7), 3) for i in range(30)},
@@ -131,8 +128,8 @@ def test_many_questions_of_which_each_has_one_answer():
 
 
 def test_an_input_of_any_rank():
-    model = model_of([node("Relu", ["x"], ["r"]), node("Transpose", ["r"], ["y"])],
-                     [value("x", F32, None)], [value("y", F32, None)])
+    model = model_of([make_node("Relu", "x", "r"), make_node("Transpose", "r", "y")],
+                     [make_value("x", None)], [make_value("y", None)])
     shapes = ((), (3,), (2, 3), (2, 1, 3), (2, 0, 3, 1), (1, 2, 1, 2, 1, 2, 1, 2))
     session = agrees(model, *({"x": numbers(*shape)} for shape in shapes))
     for wrong in (np.zeros((1,) * 9, np.float32), np.zeros(2)):
@@ -141,20 +138,20 @@ def test_an_input_of_any_rank():
 
 
 def test_the_rank_that_a_node_takes():
-    model = model_of([node("Gemm", ["x", "w"], ["g"]), node("Squeeze", ["g"], ["y"])],
-                     [value("x", F32, None), value("w", F32, [3, 1])], [value("y", F32, None)])
+    model = model_of([make_node("Gemm", "x w", "g"), make_node("Squeeze", "g", "y")],
+                     [make_value("x", None), make_value("w", [3, 1])], [make_value("y", None)])
     session = agrees(model, *({"x": numbers(rows, 3), "w": numbers(3, 1)} for rows in (1, 2)))
     with pytest.raises(heddle.UsageError, match=r"\[2,2,3\], but \[x.0,x.1\] is allowed"):
         session.run(None, {"x": numbers(2, 2, 3), "w": numbers(3, 1)})
 
 
 def test_what_is_told_of_any_rank(tmp_path):
-    two = model_of([node("Add", ["x", "z"], ["y"])], [value("x", F32, None), value("z", F32, None)],
-                   [value("y", F32, None)])
+    two = model_of([make_node("Add", "x z", "y")], [make_value("x", None), make_value("z", None)],
+                   [make_value("y", None)])
     with pytest.raises(heddle.LimitError, match="versions of the model.*--shape"):
         heddle.compile(two, cache=False)
-    squeeze = model_of([node("Squeeze", ["x"], ["y"])], [value("x", F32, ["b", 3])],
-                       [value("y", F32, None)])
+    squeeze = model_of([make_node("Squeeze", "x", "y")], [make_value("x", ["b", 3])],
+                       [make_value("y", None)])
     with pytest.raises(heddle.RefusedError, match="rank differs from run to run"):
         heddle.compile(squeeze, cache=False, target="c")
     assert heddle.compile(squeeze, cache=False, target="c", shapes=["b=2"], load=False)

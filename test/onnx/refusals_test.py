@@ -3,7 +3,7 @@
 import heddle
 import numpy as np
 import pytest
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
 PREVIEW, ML, MS = "ai.onnx.preview", "ai.onnx.ml", "com.microsoft"
 X3, X4 = np.zeros((2, 4, 6), np.float32), np.zeros((1, 3, 5, 5), np.float32)
@@ -109,14 +109,9 @@ CASES = [
 @pytest.mark.parametrize("op, domain, inputs, attributes, message", CASES,
                          ids=[f"{case[0]}-{i}" for i, case in enumerate(CASES)])
 def test_refuses(op, domain, inputs, attributes, message):
-    names = [f"x{i}" for i in range(len(inputs))]
-    infos = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
-                                           array.shape) for name, array in zip(names, inputs)]
-    node = helper.make_node(op, names, ["y"], domain=domain, name="it", **attributes)
-    graph = helper.make_graph([node], "g", infos, [helper.make_empty_tensor_value_info("y")])
-    opsets = [helper.make_opsetid("", 27), helper.make_opsetid(PREVIEW, 1),
-              helper.make_opsetid(MS, 1), helper.make_opsetid(ML, 4)]
-    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    feeds = {f"x{i}": array for i, array in enumerate(inputs)}
+    model = make_model([make_node(op, list(feeds), "y", domain=domain, name="it", **attributes)],
+                       feeds, "y", opset=27, domains={PREVIEW: 1, MS: 1, ML: 4})
     with pytest.raises(heddle.RefusedError) as refusal:
         heddle.compile(model)
     assert f"node 'it' ({op})" in str(refusal.value)
@@ -127,20 +122,16 @@ W = np.zeros((2, 3, 3, 3), np.float32)
 
 
 @pytest.mark.parametrize("nodes, rank", [
-    ([helper.make_node("Conv", ["x", "w"], ["y"])], 4),
-    ([helper.make_node("Cast", ["x"], ["v"], to=1), helper.make_node("Relu", ["v"], ["r"]),
-      helper.make_node("Conv", ["r", "w"], ["y"])], 4),
-    ([helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[2])], 3),
-    ([helper.make_node("Transpose", ["x"], ["y"], perm=[0, 2, 1])], 3),
-    ([helper.make_node("Gemm", ["x", "x"], ["y"], transB=1)], 2),
-    ([helper.make_node("Concat", ["x", "w", "image"], ["y"], axis=0)], None)])
+    ([make_node("Conv", "x w", "y")], 4),
+    ([make_node("Cast", "x", "v", to=1), make_node("Relu", "v", "r"),
+      make_node("Conv", "r w", "y")], 4),
+    ([make_node("MaxPool", "x", "y", kernel_shape=[2])], 3),
+    ([make_node("Transpose", "x", "y", perm=[0, 2, 1])], 3),
+    ([make_node("Gemm", "x x", "y", transB=1)], 2),
+    ([make_node("Concat", "x w image", "y", axis=0)], None)])
 def test_an_input_without_a_shape(nodes, rank):
     """Has the rank that the nodes which read it allow, or is refused with a way out."""
-    value = helper.make_tensor_value_info("x", 1, None)
-    graph = helper.make_graph(nodes, "g", [value], [helper.make_empty_tensor_value_info("y")],
-                              [helper.make_tensor("w", 1, W.shape, W.ravel()),
-                               helper.make_tensor("image", 1, W[0].shape, W[0].ravel())])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    model = make_model(nodes, {"x": None}, "y", {"w": W, "image": W[0]}, opset=21)
     if rank is None:
         with pytest.raises(heddle.RefusedError, match="rank of input 'x' is not.*\n.*--shape x="):
             heddle.compile(model, cache=False)

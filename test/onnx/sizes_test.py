@@ -5,9 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_graph, make_model, make_node, make_value
+from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 F32 = TensorProto.FLOAT
 
@@ -21,23 +23,14 @@ def i64(*values):
 
 
 def model_of(nodes, feeds, constants=(), shapes=None, opset=21):
-    inputs = [helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype),
-                                            (shapes or {}).get(name, [f"{name}{i}" for i in
-                                                                      range(array.ndim)]))
-              for name, array in feeds.items()]
-    graph = helper.make_graph(nodes, "g", inputs, [helper.make_empty_tensor_value_info("y")],
-                              [numpy_helper.from_array(array, name) for name, array in constants])
-    opsets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1),
-              helper.make_opsetid("ai.onnx.ml", 4)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    inputs = {name: ((shapes or {}).get(name, [f"{name}{i}" for i in range(array.ndim)]),
+                     array.dtype) for name, array in feeds.items()}
+    return make_model(nodes, inputs, "y", dict(constants), opset=opset,
+                      domains={"com.microsoft": 1, "ai.onnx.ml": 4})
 
 
 def of_onnxruntime(model, feeds):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options,
-                                           providers=["CPUExecutionProvider"])
-    return session.run(None, feeds)[0]
+    return runtime_session(model).run(None, feeds)[0]
 
 
 @pytest.mark.parametrize("op, fed, given, attributes, message", [
@@ -66,14 +59,14 @@ def of_onnxruntime(model, feeds):
      "the left operand has 5 ('x1') columns"),
     ("ai.onnx.ml.Scaler", [ones(4, 5)], [], {"offset": [1.0] * 6, "scale": [1.0] * 6},
      "the input has 5 ('x1') features, but 'offset' has 6 entries"),
-])  # fmt: skip
+])
 def test_sizes_that_do_not_fit_are_told(op, fed, given, attributes, message):
     domain, _, name = op.rpartition(".")
     feeds = dict(zip("xz", fed))
     constants = [(f"c{i}", array) for i, array in enumerate(given)]
     operands = [*feeds, *(name for name, _ in constants)]
-    node = helper.make_node(name, operands, ["y", "more"] if name in ("Split", "TopK") else ["y"],
-                            name="it", domain=domain, **attributes)
+    node = make_node(name, operands, ["y", "more"] if name in ("Split", "TopK") else ["y"],
+                     name="it", domain=domain, **attributes)
     model = model_of([node], feeds, constants)
     with pytest.raises(heddle.UsageError) as caught:
         heddle.compile(model).run(None, feeds)
@@ -84,9 +77,8 @@ def test_sizes_that_do_not_fit_are_told(op, fed, given, attributes, message):
 
 def test_reduced_axes_that_the_declared_rank_does_not_allow():
     feeds = {"x": ones(2, 3), "axes": i64(0, 1)}
-    model = model_of([helper.make_node("ReduceSum", ["x", "axes"], ["y"], name="it", keepdims=0)],
-                     feeds)
-    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", F32, ["a"]))
+    model = model_of([make_node("ReduceSum", "x axes", "y", name="it", keepdims=0)], feeds)
+    model.graph.output[0].CopyFrom(make_value("y", ["a"]))
     module = heddle.compile(model)
     assert module.run(None, {**feeds, "axes": i64(1)})[0].tolist() == [3, 3]
     with pytest.raises(heddle.UsageError, match="2 axes are reduced, but the declared rank of the "
@@ -95,30 +87,29 @@ def test_reduced_axes_that_the_declared_rank_does_not_allow():
 
 
 LATE = {  # how a vector of sizes is hidden from the importer
-    "Pad": [helper.make_node("Pad", ["s", "p"], ["t"])],
-    "CumSum": [helper.make_node("CumSum", ["s", "zero"], ["t"])],
-    "Abs": [helper.make_node("Abs", ["s"], ["r"]), helper.make_node("Concat", ["r", "one"], ["t"],
-                                                                    axis=0)],
-    "Gather": [helper.make_node("Abs", ["s"], ["r"]),
-               helper.make_node("Gather", ["r", "q"], ["t"])],
-    "Slice": [helper.make_node("Pad", ["s", "p"], ["r"]),
-              helper.make_node("Slice", ["r", "zero1", "two1"], ["t"])],
-}  # fmt: skip
+    "Pad": [make_node("Pad", "s p", "t")],
+    "CumSum": [make_node("CumSum", "s zero", "t")],
+    "Abs": [make_node("Abs", "s", "r"), make_node("Concat", "r one", "t", axis=0)],
+    "Gather": [make_node("Abs", "s", "r"),
+               make_node("Gather", "r q", "t")],
+    "Slice": [make_node("Pad", "s p", "r"),
+              make_node("Slice", "r zero1 two1", "t")],
+}
 CONSTANTS = [("p", i64(1, 0)), ("zero", np.array(0)), ("one", i64(7)), ("q", i64(1, 1)),
              ("zero1", i64(0)), ("two1", i64(2)), ("minus", i64(-9)), ("five", ones(5))]
 WRONG = {  # what cannot be with any of these
-    "Reshape": [helper.make_node("Reshape", ["x", "t"], ["y"], name="it")],
-    "Expand": [helper.make_node("Add", ["t", "t"], ["u"]),
-               helper.make_node("Expand", ["x", "u"], ["y"], name="it")],
-    "Tile": [helper.make_node("ReduceMax", ["t"], ["u"], keepdims=1),
-             helper.make_node("Tile", ["five", "u"], ["v"]),
-             helper.make_node("Concat", ["v", "five"], ["w"], axis=0),
-             helper.make_node("Add", ["w", "five"], ["y"], name="it")],
-    "ConstantOfShape": [helper.make_node("Mul", ["t", "minus"], ["u"]),
-                        helper.make_node("ConstantOfShape", ["u"], ["y"], name="it")],
-    "Range": [helper.make_node("ReduceMax", ["t"], ["u"], keepdims=0),
-              helper.make_node("Range", ["zero", "u", "zero"], ["y"], name="it")],
-}  # fmt: skip
+    "Reshape": [make_node("Reshape", "x t", "y", name="it")],
+    "Expand": [make_node("Add", "t t", "u"),
+               make_node("Expand", "x u", "y", name="it")],
+    "Tile": [make_node("ReduceMax", "t", "u", keepdims=1),
+             make_node("Tile", "five u", "v"),
+             make_node("Concat", "v five", "w", axis=0),
+             make_node("Add", "w five", "y", name="it")],
+    "ConstantOfShape": [make_node("Mul", "t minus", "u"),
+                        make_node("ConstantOfShape", "u", "y", name="it")],
+    "Range": [make_node("ReduceMax", "t", "u", keepdims=0),
+              make_node("Range", "zero u zero", "y", name="it")],
+}
 
 
 @pytest.mark.parametrize("is_known", [True, False])
@@ -127,7 +118,7 @@ WRONG = {  # what cannot be with any of these
 def test_computed_sizes_that_cannot_be(late, wrong, is_known):
     """Known when the model is compiled or not, they end the run in words at the node."""
     feeds = {"x": ones(2, 3)}
-    nodes = [helper.make_node("Shape", ["x"], ["s"]), *LATE[late], *WRONG[wrong]]
+    nodes = [make_node("Shape", "x", "s"), *LATE[late], *WRONG[wrong]]
     model = model_of(nodes, feeds, CONSTANTS, {"x": [2, 3]} if is_known else None)
     with pytest.raises(Exception):
         of_onnxruntime(model, feeds)
@@ -137,12 +128,10 @@ def test_computed_sizes_that_cannot_be(late, wrong, is_known):
 
 def test_a_branch_that_cannot_be_is_not_taken():
     x = ones(2, 3)
-    late = [helper.make_node("Shape", ["x"], ["s"]), helper.make_node("Pad", ["s", "p"], ["t"])]
-    then = helper.make_graph([*late, helper.make_node("Reshape", ["x", "t"], ["a"], name="it")],
-                             "then", [], [helper.make_empty_tensor_value_info("a")])
-    other = helper.make_graph([helper.make_node("Unsqueeze", ["x", "zero1"], ["b"])],
-                              "else", [], [helper.make_empty_tensor_value_info("b")])
-    node = helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=other)
+    late = [make_node("Shape", "x", "s"), make_node("Pad", "s p", "t")]
+    then = make_graph([*late, make_node("Reshape", "x t", "a", name="it")], [], "a")
+    other = make_graph([make_node("Unsqueeze", "x zero1", "b")], [], "b")
+    node = make_node("If", "c", "y", then_branch=then, else_branch=other)
     feeds = {"x": x, "c": np.array(False)}
     model = model_of([node], feeds, CONSTANTS, {"x": [2, 3]})
     module = heddle.compile(model)
@@ -152,12 +141,12 @@ def test_a_branch_that_cannot_be_is_not_taken():
 
 
 @pytest.mark.parametrize("bounds", [(1, 2**62), (0, -1), (1, -1), (-5, 2**62), (-200, 150), (2, 90),
-                                    (-3, -1)])  # fmt: skip
+                                    (-3, -1)])
 def test_a_chain_of_slices(bounds):
     """The formula of the size does not grow with the chain."""
     names = ["x", *(f"t{i}" for i in range(119)), "y"]
-    nodes = [helper.make_node("Slice", [a, "from", "to"], [b]) for a, b in zip(names, names[1:])]
-    old = [helper.make_node("Slice", [a], [b], axes=[0], starts=bounds[:1], ends=bounds[1:])
+    nodes = [make_node("Slice", [a, "from", "to"], [b]) for a, b in zip(names, names[1:])]
+    old = [make_node("Slice", [a], [b], axes=[0], starts=bounds[:1], ends=bounds[1:])
            for a, b in zip(names, names[1:])]
     limits = [("from", i64(bounds[0])), ("to", i64(bounds[1]))]
     for model in (model_of(nodes, {"x": ones(1, 2)}, limits),

@@ -5,7 +5,7 @@ import heddle
 import numpy as np
 import onnx.parser
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node, make_value
 
 
 def parsed(text, opset=22):
@@ -75,11 +75,9 @@ def test_an_optimiser_updates_all_its_states_in_one_kernel():
 def test_places_of_many_states_are_looked_at_together():
     count = 40
     names = [f"x{i}" for i in range(count)]
-    graph = helper.make_graph(
-        [helper.make_node("Neg", [name], [f"n{name}"]) for name in names], "g",
-        [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in names],
-        [helper.make_tensor_value_info(f"n{name}", TensorProto.FLOAT, ["n"]) for name in names])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    model = make_model([make_node("Neg", [name], f"n{name}") for name in names],
+                       {name: ["n"] for name in names}, {f"n{name}": ["n"] for name in names},
+                       opset=22)
     session = heddle.Session(heddle.compile(model, threads=1, cache=False,
                                             in_place={f"n{name}": name for name in names}))
     states = {name: random(6) + i for i, name in enumerate(names)}
@@ -198,11 +196,10 @@ def test_parts_of_inputs_are_sizes():
 
 def noise(seed=None):
     attributes = {} if seed is None else {"seed": seed}
-    node = helper.make_node("RandomNormalLike", ["x"], ["noise"], **attributes)
-    add = helper.make_node("Add", ["x", "noise"], ["y"])
-    info = [helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n"]) for name in "xy"]
-    graph = helper.make_graph([node, add], "g", info[:1], info[1:])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 22)], ir_version=10)
+    node = make_node("RandomNormalLike", "x", "noise", **attributes)
+    add = make_node("Add", "x noise", "y")
+    info = [make_value(name, ["n"]) for name in "xy"]
+    return make_model([node, add], info[:1], info[1:], opset=22)
 
 
 @pytest.mark.parametrize("attribute", [None, 3.0])

@@ -7,17 +7,14 @@ run are written to build/onnx-suite.json, which docs/generated/onnx-support.md i
 import functools
 import json
 import os
-import sys
 from pathlib import Path
 
 import pytest
 
+import suite
+import support
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "python"), str(ROOT / "test" / "onnx")]
-
-import suite  # noqa: E402
-import support  # noqa: E402
-
 RESULTS = ROOT / "build" / "onnx-suite.json"
 
 

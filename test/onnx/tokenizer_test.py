@@ -4,26 +4,24 @@ import random
 
 import heddle
 import numpy as np
-import onnxruntime
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto
+
+from bench.kernels.engines import runtime_session
 
 
 def tokenizer(x, mark=0, mincharnum=1, pad_value="#", **attributes):
-    node = helper.make_node("Tokenizer", ["x"], ["y"], name="it", domain="com.microsoft", mark=mark,
-                            mincharnum=mincharnum, pad_value=pad_value, **attributes)
+    node = make_node("Tokenizer", "x", "y", name="it", domain="com.microsoft", mark=mark,
+                     mincharnum=mincharnum, pad_value=pad_value, **attributes)
     shape = [f"d{i}" for i in range(np.ndim(x))]
-    graph = helper.make_graph([node], "g",
-                              [helper.make_tensor_value_info("x", TensorProto.STRING, shape)],
-                              [helper.make_empty_tensor_value_info("y")])
-    opsets = [helper.make_opsetid("", 15), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return make_model([node], {"x": (shape, TensorProto.STRING)}, "y", opset=15,
+                      domains={"com.microsoft": 1})
 
 
 def compare(*xs, **attributes):
     model = tokenizer(xs[0], **attributes)
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(model)
     module = heddle.compile(model)
     for x in xs:
         feeds = {"x": np.array(x, object)}

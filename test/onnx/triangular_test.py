@@ -7,7 +7,8 @@ import onnx
 import onnxruntime
 import pytest
 from heddle import ops
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node, make_value
+from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -19,27 +20,19 @@ SIZES = [(1, 1, 1), (7, 7, 3), (8, 8, 16), (13, 29, 50), (29, 13, 17), (129, 129
 
 def model_of(op, dims, upper, kind=TensorProto.FLOAT, has_function=True):
     a, b, c = dims
-    info = helper.make_tensor_value_info
-    node = helper.make_node(op, ["A", "B"], ["C"], "product", domain=ops.DOMAIN,
-                            upper=int(upper))
-    graph = helper.make_graph([node], "g", [info("A", kind, a), info("B", kind, b)],
-                              [info("C", kind, c)])
-    return helper.make_model(
-        graph, ir_version=10,
-        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid(ops.DOMAIN, 1)],
-        functions=[FUNCTIONS[op]()] if has_function else [])
+    node = make_node(op, "A B", "C", "product", domain=ops.DOMAIN, upper=int(upper))
+    return make_model([node], [make_value("A", a, kind), make_value("B", b, kind)],
+                      [make_value("C", c, kind)], domains={ops.DOMAIN: 1},
+                      functions=[FUNCTIONS[op]()] if has_function else [])
 
 
 def product_of(dims, diagonal, upper, kind=TensorProto.FLOAT):
     """Trilu with a diagonal, and a product."""
     a, b, c = dims
-    info = helper.make_tensor_value_info
-    nodes = [helper.make_node("Trilu", ["A", "k"], ["T"], "side", upper=int(upper)),
-             helper.make_node("MatMul", ["T", "B"], ["C"], "product")]
-    graph = helper.make_graph(nodes, "g", [info("A", kind, a), info("B", kind, b)],
-                              [info("C", kind, c)],
-                              [numpy_helper.from_array(np.int64(diagonal), "k")])
-    return helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 17)])
+    nodes = [make_node("Trilu", "A k", "T", "side", upper=int(upper)),
+             make_node("MatMul", "T B", "C", "product")]
+    return make_model(nodes, [make_value("A", a, kind), make_value("B", b, kind)],
+                      [make_value("C", c, kind)], {"k": np.int64(diagonal)})
 
 
 def normal(seed, *shape, dtype=np.float32):

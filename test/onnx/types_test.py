@@ -8,6 +8,7 @@ import heddle
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_graph, make_model, make_node
 from onnx import TensorProto, helper
 
 
@@ -19,11 +20,8 @@ def model_of(nodes, inputs, outputs, opset=26):
             kind = helper.make_tensor_type_proto(kind, ["n"])
         return helper.make_value_info(name, kind)
 
-    graph = helper.make_graph(
-        nodes, "g", [info(*value) for value in inputs], [info(*value) for value in outputs]
-    )
-    imports = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 4)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=10)
+    return make_model(nodes, [info(*value) for value in inputs],
+                      [info(*value) for value in outputs], opset=opset, domains={"ai.onnx.ml": 4})
 
 
 def run(nodes, outputs, feeds, **kinds):
@@ -45,9 +43,9 @@ TEXTS = np.array(
         r"\W*\d+(\.\d{1,2})?\W*", r"^a\b.*$", r".*\B.", r"\s?\d\s", r"..", r"[[:alpha:]]*",
         r"[]a]b?.*", r"\S+", r"(a|ab)(c|bcd)*", r"x?y*z+|日.", r"[\w.-]+",
     ],
-)  # fmt: skip
+)
 def test_patterns_match_as_in_python(pattern):
-    node = helper.make_node("RegexFullMatch", ["x"], ["y"], pattern=pattern)
+    node = make_node("RegexFullMatch", "x", "y", pattern=pattern)
     (found,) = run([node], [("y", TensorProto.BOOL)], {"x": TEXTS}, x=TensorProto.STRING)
     python = re.compile(pattern.replace("[[:alpha:]]", "[A-Za-z]"), re.ASCII)
     expected = [python.fullmatch(text) is not None for text in TEXTS]
@@ -59,7 +57,7 @@ def test_patterns_match_as_in_python(pattern):
 def test_strings_split_as_in_python(delimiter, most):
     texts = np.array(["a b  c", "aabab", "", "a-b-c", "  x", "abzzab ", "zz"], object)
     attributes = {} if most is None else {"maxsplit": most}
-    node = helper.make_node("StringSplit", ["x"], ["y", "n"], delimiter=delimiter, **attributes)
+    node = make_node("StringSplit", "x", "y n", delimiter=delimiter, **attributes)
     outputs = [("y", helper.make_tensor_type_proto(TensorProto.STRING, [None, None]))]
     outputs.append(("n", TensorProto.INT64))
     pieces, counts = run([node], outputs, {"x": texts}, x=TensorProto.STRING)
@@ -70,12 +68,9 @@ def test_strings_split_as_in_python(delimiter, most):
 
 
 def test_strings_are_joined_and_equal():
-    nodes = [
-        helper.make_node("StringConcat", ["x", "y"], ["z"]),
-        helper.make_node("Constant", [], ["wanted"], value_strings=["ab", "cc"]),
-        helper.make_node("Equal", ["z", "wanted"], ["same"]),
-        helper.make_node("Where", ["same", "x", "wanted"], ["chosen"]),
-    ]
+    nodes = [make_node("StringConcat", "x y", "z"),
+             make_node("Constant", "", "wanted", value_strings=["ab", "cc"]),
+             make_node("Equal", "z wanted", "same"), make_node("Where", "same x wanted", "chosen")]
     outputs = [("z", TensorProto.STRING), ("chosen", TensorProto.STRING)]
     outputs.append(("same", TensorProto.BOOL))
     feeds = {"x": np.array(["a", "ü"], object), "y": np.array(["b", "c"])}
@@ -95,8 +90,8 @@ def test_numbers_become_strings_and_come_back(dtype):
         values = random.integers(0, 100, 200)
     values = values.astype(dtype)
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    to_text = helper.make_node("Cast", ["x"], ["text"], to=TensorProto.STRING)
-    nodes = [to_text, helper.make_node("Cast", ["text"], ["y"], to=kind)]
+    to_text = make_node("Cast", "x", "text", to=TensorProto.STRING)
+    nodes = [to_text, make_node("Cast", "text", "y", to=kind)]
     outputs = [("text", TensorProto.STRING), ("y", kind)]
     found = run(nodes, outputs, {"x": values}, x=kind)
     if dtype is not np.float32:  # NumPy's versions differ in when they write an exponent
@@ -106,7 +101,7 @@ def test_numbers_become_strings_and_come_back(dtype):
 
 
 def test_what_is_no_number_is_refused():
-    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    node = make_node("Cast", "x", "y", to=TensorProto.FLOAT)
     texts = np.array(["1", " +2.5e1 ", "two"], object)
     with pytest.raises(heddle.UsageError, match="node 'Cast_y' .*: string number 2 is no number"):
         run([node], [("y", TensorProto.FLOAT)], {"x": texts}, x=TensorProto.STRING)
@@ -121,10 +116,8 @@ def test_labels_are_found(count, of):
         "int64s": (keys * 3 - 50).tolist(),
         "floats": [float("nan") if key == 0 else key / 4 for key in keys],
     }[of]
-    node = helper.make_node(
-        "LabelEncoder", ["x"], ["y"], domain="ai.onnx.ml", default_string="none",
-        values_strings=[f"value {i}" for i in range(count)], **{f"keys_{of}": given},
-    )  # fmt: skip
+    node = make_node("LabelEncoder", "x", "y", domain="ai.onnx.ml", default_string="none",
+                     values_strings=[f"value {i}" for i in range(count)], **{f"keys_{of}": given})
     dtype = {"strings": object, "int64s": np.int64, "floats": np.float32}[of]
     unknown = {"strings": "other", "int64s": 7_000_000_000, "floats": 0.125}[of]
     kind = {"strings": TensorProto.STRING, "int64s": TensorProto.INT64}.get(of, TensorProto.FLOAT)
@@ -138,20 +131,16 @@ def sequence_of(kind, shape=None):
 
 
 def test_sequences_go_through_an_artefact(tmp_path):
-    nodes = [
-        helper.make_node("SequenceInsert", ["s", "x"], ["longer"]),
-        helper.make_node("ConcatFromSequence", ["longer"], ["joined"], axis=0),
-        helper.make_node("SequenceErase", ["longer", "at"], ["shorter"]),
-        helper.make_node("SequenceLength", ["shorter"], ["length"]),
-    ]
+    nodes = [make_node("SequenceInsert", "s x", "longer"),
+             make_node("ConcatFromSequence", "longer", "joined", axis=0),
+             make_node("SequenceErase", "longer at", "shorter"),
+             make_node("SequenceLength", "shorter", "length")]
     tensor = helper.make_tensor_type_proto(TensorProto.STRING, [None])
-    model = model_of(
-        nodes,
-        [("s", sequence_of(TensorProto.STRING, [None])), ("x", TensorProto.STRING),
-         ("at", helper.make_tensor_type_proto(TensorProto.INT64, []))],
-        [("shorter", sequence_of(TensorProto.STRING, [None])), ("joined", tensor),
-         ("length", helper.make_tensor_type_proto(TensorProto.INT64, []))],
-    )  # fmt: skip
+    model = model_of(nodes,
+                     [("s", sequence_of(TensorProto.STRING, [None])), ("x", TensorProto.STRING),
+                      ("at", helper.make_tensor_type_proto(TensorProto.INT64, []))],
+                     [("shorter", sequence_of(TensorProto.STRING, [None])), ("joined", tensor),
+                      ("length", helper.make_tensor_type_proto(TensorProto.INT64, []))])
     module = heddle.compile(model, threads=1, output=tmp_path / "sequences.so")
     assert module.inputs[0].type == "seq(tensor(string))"
     for rounds in range(3):
@@ -169,10 +158,7 @@ def test_sequences_go_through_an_artefact(tmp_path):
 
 def test_optionals_may_be_absent():
     kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.INT4, [None]))
-    nodes = [
-        helper.make_node("OptionalHasElement", ["x"], ["has"]),
-        helper.make_node("Identity", ["x"], ["y"]),
-    ]
+    nodes = [make_node("OptionalHasElement", "x", "has"), make_node("Identity", "x", "y")]
     scalar = helper.make_tensor_type_proto(TensorProto.BOOL, [])
     module = heddle.compile(model_of(nodes, [("x", kind)], [("has", scalar), ("y", kind)]))
     assert module(None)[0] == np.False_ and module(None)[1] is None
@@ -189,13 +175,11 @@ def test_narrow_types_of_any_shape(name):
     dtype = np.dtype(getattr(ml_dtypes, name))
     kind = helper.np_dtype_to_tensor_dtype(dtype)
     for shape in [(), (0,), (1,), (3,), (2, 5), (3, 0, 2), (1, 3, 3)]:
-        node = helper.make_node("Cast", ["x"], ["y"], to=kind)
-        back = helper.make_node("Cast", ["y"], ["z"], to=TensorProto.FLOAT)
+        node = make_node("Cast", "x", "y", to=kind)
+        back = make_node("Cast", "y", "z", to=TensorProto.FLOAT)
         make = helper.make_tensor_type_proto
-        model = model_of(
-            [node, back], [("x", make(TensorProto.FLOAT, shape))],
-            [("y", make(kind, shape)), ("z", make(TensorProto.FLOAT, shape))],
-        )  # fmt: skip
+        model = model_of([node, back], [("x", make(TensorProto.FLOAT, shape))],
+                         [("y", make(kind, shape)), ("z", make(TensorProto.FLOAT, shape))])
         x = (np.arange(np.prod(shape, dtype=int)) % 3 - (name[0] != "u")).reshape(shape)
         y, z = heddle.compile(model, threads=1)(x.astype(np.float32))
         assert y.dtype == dtype and y.shape == shape
@@ -205,13 +189,11 @@ def test_narrow_types_of_any_shape(name):
 
 
 def test_branches_of_one_element():
-    branch = [
-        helper.make_graph([helper.make_node("Constant", [], ["a"], value_float=2.0)], "t", [],
-                          [onnx.ValueInfoProto(name="a")]),
-        helper.make_graph([helper.make_node("Constant", [], ["b"], value_floats=[3.0])], "e", [],
-                          [onnx.ValueInfoProto(name="b")]),
-    ]  # fmt: skip
-    node = helper.make_node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])
+    branch = [make_graph([make_node("Constant", "", "a", value_float=2.0)], [],
+                         [onnx.ValueInfoProto(name="a")]),
+              make_graph([make_node("Constant", "", "b", value_floats=[3.0])], [],
+                         [onnx.ValueInfoProto(name="b")])]
+    node = make_node("If", "c", "y", then_branch=branch[0], else_branch=branch[1])
     scalar = helper.make_tensor_type_proto(TensorProto.BOOL, [])
     module = heddle.compile(model_of([node], [("c", scalar)], [("y", TensorProto.FLOAT)]))
     assert module(np.True_).tolist() == [2] and module(np.False_).tolist() == [3]

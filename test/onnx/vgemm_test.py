@@ -7,8 +7,9 @@ import onnx
 import onnxruntime
 import pytest
 from heddle import ops
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz.check import run_reference
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -26,15 +27,11 @@ BATCHES = [  # the padded sizes, then m, k, n of each matrix
 
 def model_of(dims=OPEN, kind=TensorProto.FLOAT, function=None):
     batch, m, k, n = dims
-    inputs = [helper.make_tensor_value_info("A", kind, [batch, m, k]),
-              helper.make_tensor_value_info("B", kind, [batch, k, n]),
-              *(helper.make_tensor_value_info(name, TensorProto.INT64, [batch]) for name in SIZES)]
-    node = helper.make_node("Vgemm", ["A", "B", *SIZES], ["C"], "product", domain=ops.DOMAIN)
-    graph = helper.make_graph([node], "g", inputs,
-                              [helper.make_tensor_value_info("C", kind, [batch, m, n])])
-    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(ops.DOMAIN, 1)]
-    return helper.make_model(graph, ir_version=10, opset_imports=opsets,
-                             functions=[function or ops.vgemm()])
+    inputs = {"A": ([batch, m, k], kind), "B": ([batch, k, n], kind),
+              **{name: ([batch], TensorProto.INT64) for name in SIZES}}
+    node = make_node("Vgemm", list(inputs), "C", "product", domain=ops.DOMAIN)
+    return make_model([node], inputs, {"C": ([batch, m, n], kind)}, domains={ops.DOMAIN: 1},
+                      functions=[function or ops.vgemm()])
 
 
 def values_of(padded, sizes, dtype=np.float32):
@@ -126,8 +123,8 @@ def test_refuses_lengths_of_another_batch(session):
 def test_another_function_of_the_name_is_what_it_says():
     other = ops.vgemm()
     other.node[-1].input[2] = "one"
-    other.node.insert(0, helper.make_node("CastLike", ["one_f", "A"], ["one"]))
-    other.node.insert(0, helper.make_node("Constant", [], ["one_f"], value_float=1.0))
+    other.node.insert(0, make_node("CastLike", "one_f A", "one"))
+    other.node.insert(0, make_node("Constant", "", "one_f", value_float=1.0))
     values = values_of(*BATCHES[0])
     (c,) = compiled(model_of(function=other))[0].run(None, values)
     assert (c[2] == 1).all() and c[0, 0, 0] != 1

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = """
@@ -88,11 +88,8 @@ def prefix(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def artefact(prefix, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    graph = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "g",
-                              [helper.make_tensor_value_info("x", 1, ["n"])],
-                              [helper.make_tensor_value_info("y", 1, ["n"])])
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)],
-                                ir_version=10), folder / "m.onnx")
+    onnx.save(make_model([make_node("Neg", "x", "y")], {"x": ["n"]}, {"y": ["n"]}, opset=21),
+              folder / "m.onnx")
     run(prefix / "bin" / "heddle", "compile", folder / "m.onnx", "-o", folder / "m.so")
     return folder / "m.so"
 

@@ -5,7 +5,7 @@ import subprocess
 
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from heddle.onnx_graph import make_model, make_node
 from sources import LLVM
 
 from bench.models import tool
@@ -24,12 +24,10 @@ def needs(path):
 @pytest.mark.parametrize("target", ["host", "aarch64"])
 def test_artefacts_need_the_c_library_alone(target, threads, tmp_path):
     sizes = [4, 8]
-    graph = helper.make_graph(
-        [helper.make_node("Softmax", ["x"], ["p"]), helper.make_node("Tan", ["p"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, sizes)],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, sizes)])
     model, made = tmp_path / "m.onnx", tmp_path / "m.so"
-    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)]), model)
+    onnx.save(make_model([make_node("Softmax", "x", "p"), make_node("Tan", "p", "y")], {"x": sizes},
+                         {"y": sizes}, opset=21),
+              model)
     done = tool.run_heddle("compile", model, "-o", made, "--threads", threads, "--target", target)
     if "libc6-dev-arm64-cross" in done.errors:
         pytest.skip("the runtime for AArch64 was not built: there is no libc6-dev-arm64-cross")

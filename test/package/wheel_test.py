@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
 ROOT = Path(__file__).resolve().parents[2]
 # Debian's python3 with what its interpreter is linked with; what NumPy's wheel asks for besides.
@@ -86,12 +86,8 @@ def bare_root(tmp_path_factory, wheel, lab):
            "--find-links", "/wheels", "--break-system-packages", "heddle", "heddle_lab")
     weights = [onnx.numpy_helper.from_array(array, name) for name, array in
                (("w", np.ones((3, 4), np.float32)), ("b", np.full(4, -5, np.float32)))]
-    nodes = [helper.make_node("Gemm", ["x", "w", "b"], ["h"]),
-             helper.make_node("Relu", ["h"], ["y"])]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", 1, ["batch", 3])],
-        [helper.make_tensor_value_info("y", 1, ["batch", 4])], weights)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = [make_node("Gemm", "x w b", "h"), make_node("Relu", "h", "y")]
+    model = make_model(nodes, {"x": ["batch", 3]}, {"y": ["batch", 4]}, weights, opset=21)
     onnx.save(model, root / "work" / "model.onnx")
     return inside
 

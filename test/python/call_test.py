@@ -12,16 +12,13 @@ import pickle
 import re
 import sys
 import weakref
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import heddle
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from session_test import (  # noqa: E402, F401: fixtures
+from session_test import (  # noqa: F401: fixtures
     OnlyDlpack,
     any_library,
     artefact,

@@ -9,7 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import heddle
-from heddle.onnx_graph import Graph
+from heddle.onnx_graph import Graph, make_node
+
+from bench.kernels.engines import runtime_session
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -200,8 +202,8 @@ def recurrent(op, direction, layers=1, is_last=False):
         weights = [make.constant(make.random.standard_normal(shape) * 0.4) for shape in
                    ([both, gates * 6, wide], [both, gates * 6, 6], [both, 2 * gates * 6])]
         last = f"last{len(make.nodes)}"
-        make.nodes.append(helper.make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
-                                           direction=direction))
+        make.nodes.append(make_node(op, [x, *weights], [f"all{last}", last], hidden_size=6,
+                                    direction=direction))
         steps = make.op("Transpose", f"all{last}", perm=[0, 2, 1, 3])
         x, wide = make.op("Reshape", steps, make.constant([0, 0, -1], np.int64)), 6 * both
     if is_last:
@@ -277,8 +279,7 @@ def with_row_block(kilobytes):
 @pytest.mark.parametrize("name", MODELS)
 def test_each_row_is_as_if_it_were_alone(name, threads, blocks, compiled):
     model, source = MODELS[name]
-    session = onnxruntime.InferenceSession(model.SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(model)
     ours = compiled(name, threads)
     if blocks:
         ours = heddle.Session(heddle.compile(model, ragged=f"batch:seq={source}", cache=False,
@@ -335,8 +336,7 @@ def test_what_cannot_be_packed():
 
 
 def test_lengths_change_between_runs(compiled):
-    session = onnxruntime.InferenceSession(encoder().SerializeToString(),
-                                           providers=["CPUExecutionProvider"])
+    session = runtime_session(encoder())
     ours = compiled("encoder", 1)
     for lengths in itertools.permutations([0, 3, 8]):
         feeds = feeds_of(session, "lengths", lengths, 8)

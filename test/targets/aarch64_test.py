@@ -7,25 +7,21 @@ compiler or the runtime for AArch64 is missing.
 
 import math
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, helper, numpy_helper
 
+import emulator
+import suite
+from bench.models import catalogue
+from command import heddle, needs_heddle, save
+from models_test import quantisation_steps, worst_difference
+
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "python"), str(ROOT / "test" / "cli"),
-                str(ROOT / "test" / "onnx"), str(ROOT / "test" / "models"),
-                str(Path(__file__).parent)]
-
-import emulator  # noqa: E402
-import suite  # noqa: E402
-from bench.models import catalogue  # noqa: E402
-from command import heddle, make_model, needs_heddle, save, value  # noqa: E402
-from models_test import quantisation_steps, worst_difference  # noqa: E402
-
 REASON = emulator.missing()
 pytestmark = [needs_heddle, pytest.mark.skipif(bool(REASON), reason=REASON)]
 
@@ -73,12 +69,12 @@ def integer_model(a, b, columns):
                "c": random.integers(*limits(b), (columns, 5, 3, 3)).astype(b),
                "zero": np.array(3, a)}
     types = {np.uint8: TensorProto.UINT8, np.int8: TensorProto.INT8}
-    nodes = [helper.make_node("MatMulInteger", ["x", "w", "zero"], ["y"]),
-             helper.make_node("ConvInteger", ["i", "c", "zero"], ["z"], pads=[1, 1, 1, 1])]
-    return make_model(nodes, [value("x", [9, 37], types[a]), value("i", [1, 5, 6, 7], types[a])],
-                      [value("y", [9, columns], TensorProto.INT32),
-                       value("z", [1, columns, 6, 7], TensorProto.INT32)],
-                      [numpy_helper.from_array(array, name) for name, array in weights.items()])
+    nodes = [make_node("MatMulInteger", "x w zero", "y"),
+             make_node("ConvInteger", "i c zero", "z", pads=[1, 1, 1, 1])]
+    return make_model(nodes, {"x": ([9, 37], types[a]), "i": ([1, 5, 6, 7], types[a])},
+                      {"y": ([9, columns], TensorProto.INT32),
+                       "z": ([1, columns, 6, 7], TensorProto.INT32)},
+                      weights)
 
 
 def limits(dtype):
@@ -100,10 +96,9 @@ def test_products_of_bytes_are_exact(target, a, b):
 
 @pytest.mark.parametrize("target", LEVELS)
 def test_products_of_bytes_that_only_the_run_knows_are_exact(target):
-    model = make_model([helper.make_node("MatMulInteger", ["x", "w"], ["y"])],
-                       [value("x", ["m", "k"], TensorProto.UINT8),
-                        value("w", ["k", "n"], TensorProto.INT8)],
-                       [value("y", ["m", "n"], TensorProto.INT32)])
+    model = make_model([make_node("MatMulInteger", "x w", "y")],
+                       {"x": (["m", "k"], TensorProto.UINT8), "w": (["k", "n"], TensorProto.INT8)},
+                       {"y": (["m", "n"], TensorProto.INT32)})
     random = np.random.default_rng(4)
     for m, k, n in ((1, 1, 1), (5, 30, 19), (16, 64, 33)):
         x, w = (random.integers(*limits(t), s).astype(t)
@@ -133,8 +128,8 @@ FUNCTIONS = {"Exp": np.exp, "Log": np.log, "Tanh": np.tanh, "Sin": np.sin, "Cos"
                                               (np.float64, 1e-12)])
 def test_functions_of_floats(dtype, tolerance):
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    model = make_model([helper.make_node(op, ["x"], [op]) for op in FUNCTIONS],
-                       [value("x", ["n"], kind)], [value(op, ["n"], kind) for op in FUNCTIONS])
+    model = make_model([make_node(op, "x", [op]) for op in FUNCTIONS], {"x": (["n"], kind)},
+                       {op: (["n"], kind) for op in FUNCTIONS})
     x = np.concatenate([np.linspace(1e-3, 9, 997), [0.5, 1, 2, 1e-3]]).astype(dtype)
     for (op, function), found in zip(FUNCTIONS.items(), run(model, [x])):
         np.testing.assert_allclose(found.astype(np.float64), function(x.astype(np.float64)),
@@ -145,12 +140,11 @@ def test_functions_of_floats(dtype, tolerance):
 def test_a_function_of_bytes_is_looked_up(dtype):
     parameters = {"s": np.float32(0.05), "t": np.float32(0.0041), "z": dtype(7)}
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    model = make_model([helper.make_node("DequantizeLinear", ["x", "s", "z"], ["wide"]),
-                        helper.make_node("Sigmoid", ["wide"], ["gate"]),
-                        helper.make_node("QuantizeLinear", ["gate", "t", "z"], ["y"])],
-                       [value("x", ["n"], kind)], [value("y", ["n"], kind)],
-                       [numpy_helper.from_array(np.array(array), name)
-                        for name, array in parameters.items()])
+    model = make_model([make_node("DequantizeLinear", "x s z", "wide"),
+                        make_node("Sigmoid", "wide", "gate"),
+                        make_node("QuantizeLinear", "gate t z", "y")],
+                       {"x": (["n"], kind)}, {"y": (["n"], kind)},
+                       {name: np.array(array) for name, array in parameters.items()})
     low, high = limits(dtype)
     x = np.arange(low, high).astype(dtype)
     gate = 1 / (1 + np.exp(-0.05 * (x.astype(np.float64) - 7)))
@@ -162,9 +156,8 @@ def test_bfloat16_is_computed_in_f32_and_rounded():
     import ml_dtypes
 
     kind = TensorProto.BFLOAT16
-    model = make_model([helper.make_node("Mul", ["x", "x"], ["m"]),
-                        helper.make_node("Add", ["m", "x"], ["y"])],
-                       [value("x", ["n"], kind)], [value("y", ["n"], kind)])
+    model = make_model([make_node("Mul", "x x", "m"), make_node("Add", "m x", "y")],
+                       {"x": (["n"], kind)}, {"y": (["n"], kind)})
     x = np.random.default_rng(11).normal(size=301).astype(ml_dtypes.bfloat16)
     found, = run(model, [x])
     exact = x.astype(np.float64) ** 2 + x.astype(np.float64)
@@ -172,8 +165,8 @@ def test_bfloat16_is_computed_in_f32_and_rounded():
 
 
 def test_threads_share_a_run():
-    model = make_model([helper.make_node("MatMul", ["x", "w"], ["y"])],
-                       [value("x", [64, 96]), value("w", [96, 128])], [value("y", [64, 128])])
+    model = make_model([make_node("MatMul", "x w", "y")], {"x": [64, 96], "w": [96, 128]},
+                       {"y": [64, 128]})
     random = np.random.default_rng(6)
     x, w = (random.normal(size=shape).astype(np.float32) for shape in ((64, 96), (96, 128)))
     made = emulator.Emulated(model, "max", "aarch64", threads=2)
@@ -250,7 +243,7 @@ def bert_like():
 
     def node(op, *inputs, **attributes):
         output = f"node{len(nodes)}"
-        nodes.append(helper.make_node(op, list(inputs), [output], **attributes))
+        nodes.append(make_node(op, list(inputs), [output], **attributes))
         return output
 
     constants["split"] = np.array([0, 0, heads, width // heads], np.int64)
@@ -267,11 +260,9 @@ def bert_like():
                  constant(f"s{layer}", width, scale=1.0), constant(f"t{layer}", width))
         wide = node("Gelu", node("MatMul", x, constant(f"up{layer}", width, 4 * width)))
         x = node("Add", x, node("MatMul", wide, constant(f"down{layer}", 4 * width, width)))
-    nodes.append(helper.make_node("Identity", [x], ["y"]))
-    return make_model(nodes, [value("tokens", ["batch", "length"], TensorProto.INT64)],
-                      [value("y", ["batch", "length", width])],
-                      [numpy_helper.from_array(array, name) for name, array in constants.items()],
-                      opset=20)
+    nodes.append(make_node("Identity", [x], "y"))
+    return make_model(nodes, {"tokens": (["batch", "length"], TensorProto.INT64)},
+                      {"y": ["batch", "length", width]}, constants, opset=20)
 
 
 def test_a_model_like_bert():
@@ -292,13 +283,10 @@ def test_weights_in_fewer_bits(bits, element, rows):
     kept = (codes.reshape(-1, 2) << [0, 4]).sum(1).astype(np.uint8)
     raw = kept.tobytes() if bits == 4 else codes.astype(np.int8).tobytes()
     weights = helper.make_tensor("w", getattr(TensorProto, element), codes.shape, raw, raw=True)
-    nodes = [helper.make_node("DequantizeLinear", ["w", "s"], ["d"], axis=0, block_size=32),
-             helper.make_node("MatMul", ["x", "d"], ["y"])]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["rows", 192])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["rows", 101])],
-        [weights, numpy_helper.from_array(scales, "s")])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    nodes = [make_node("DequantizeLinear", "w s", "d", axis=0, block_size=32),
+             make_node("MatMul", "x d", "y")]
+    model = make_model(nodes, {"x": ["rows", 192]}, {"y": ["rows", 101]},
+                       [weights, numpy_helper.from_array(scales, "s")], opset=21)
     x = random.uniform(-1, 1, (rows, 192)).astype(np.float32)
     expected = x.astype(np.float64) @ (codes * scales.repeat(32, 0))
     np.testing.assert_allclose(run(model, [x])[0], expected, 1e-4, 1e-4)

@@ -6,21 +6,18 @@ Forms that this machine cannot run are skipped; HEDDLE_CPU chooses among the oth
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from heddle.onnx_graph import make_model, make_node
+from onnx import TensorProto, numpy_helper
+
+from bench.models import catalogue
+from command import heddle, needs_heddle, save
+from models_test import quantisation_steps, worst_difference
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "python"), str(ROOT / "test" / "cli"),
-                str(ROOT / "test" / "models")]
-
-from bench.models import catalogue  # noqa: E402
-from command import heddle, make_model, needs_heddle, save, value  # noqa: E402
-from models_test import quantisation_steps, worst_difference  # noqa: E402
-
 ALL = "x86-64-v2+v3+v4+vnni"
 FORMS = ("x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-vnni")
 FEATURES = {"x86-64-v2": "sse4_2", "x86-64-v3": "avx2", "x86-64-v4": "avx512bw",
@@ -49,13 +46,10 @@ def small_model():
     constants = {"w": random.normal(size=(40, 24)).astype(np.float32),
                  "bias": random.normal(size=24).astype(np.float32),
                  "q": random.integers(-128, 128, (33, 17)).astype(np.int8)}
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]),
-             helper.make_node("Add", ["m", "bias"], ["b"]),
-             helper.make_node("Softmax", ["b"], ["y"]),
-             helper.make_node("MatMulInteger", ["u", "q"], ["z"])]
-    return make_model(nodes, [value("x", ["n", 40]), value("u", ["n", 33], TensorProto.UINT8)],
-                      [value("y", ["n", 24]), value("z", ["n", 17], TensorProto.INT32)],
-                      [numpy_helper.from_array(array, name) for name, array in constants.items()])
+    nodes = [make_node("MatMul", "x w", "m"), make_node("Add", "m bias", "b"),
+             make_node("Softmax", "b", "y"), make_node("MatMulInteger", "u q", "z")]
+    return make_model(nodes, {"x": ["n", 40], "u": (["n", 33], TensorProto.UINT8)},
+                      {"y": ["n", 24], "z": (["n", 17], TensorProto.INT32)}, constants)
 
 
 @pytest.fixture(scope="module")

@@ -2,26 +2,22 @@
 
 import os
 import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
 import pytest
 from heddle import apart
-from onnx import helper
+from heddle.onnx_graph import make_model, make_node
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
-
-from command import needs_heddle  # noqa: E402
-from networks import initializers, model  # noqa: E402
+from command import needs_heddle
+from networks import initializers
 
 pytestmark = needs_heddle
 
 
 def dense(op="MatMul"):
-    return model([helper.make_node(op, ["x", "w"], ["y"], "dense")], {"x": ["n", 8]},
-                 {"y": ["n", 4]}, initializers(1, w=(8, 4)))
+    return make_model([make_node(op, "x w", "y", "dense")], {"x": ["n", 8]}, {"y": ["n", 4]},
+                 initializers(1, w=(8, 4)))
 
 
 def test_the_module_is_what_compile_returns(tmp_path):

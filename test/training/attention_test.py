@@ -1,21 +1,15 @@
 """Attention in a step: one kernel forward and one for its gradient; neither stores scores."""
 
 import json
-import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
 import pytest
 from heddle.onnx_graph import Graph
-from onnx import numpy_helper
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
-
-from command import OK, needs_heddle  # noqa: E402
-from command import heddle as command  # noqa: E402
-from networks import initializers  # noqa: E402
+from command import OK, needs_heddle
+from command import heddle as command
+from networks import initializers
 
 pytestmark = needs_heddle
 
@@ -37,8 +31,7 @@ class Encoder(Graph):
             self.constant(value, name)
 
     def weight(self, name, *shape):
-        (made,) = initializers(len(self.arrays), **{name: shape})
-        return self.constant(numpy_helper.to_array(made), name)
+        return self.constant(initializers(len(self.arrays), **{name: shape})[name], name)
 
     def dense(self, x, name, inputs, outputs):
         x = self.op("MatMul", x, self.weight(f"{name}_weight", inputs, outputs), name=f"{name}_mul")

@@ -4,20 +4,16 @@ are models. What training refuses, it refuses by name."""
 import json
 import os
 import resource
-import sys
 import warnings
-from pathlib import Path
 
 import heddle
 import numpy as np
 import onnx
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle.training import DivergedError, Trainer, checkpoint
-from onnx import helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from networks import batch, convolutional, initializers, mlp, model  # noqa: E402
+from networks import batch, convolutional, initializers, mlp
 
 pytestmark = pytest.mark.usefixtures("compiler")
 pytest.importorskip("safetensors")
@@ -154,7 +150,7 @@ def test_labels_that_are_no_classes_change_nothing():
 
 def test_a_loss_that_is_no_number_changes_nothing_and_names_its_source():
     network = mlp()
-    network.graph.node.insert(1, helper.make_node("Log", ["h"], ["l"], "logarithm"))
+    network.graph.node.insert(1, make_node("Log", "h", "l", "logarithm"))
     network.graph.node[2].input[0] = "l"
     trainer = trainer_of(network)
     feeds = batch(0, (8, 6), 4)
@@ -167,12 +163,11 @@ def test_a_loss_that_is_no_number_changes_nothing_and_names_its_source():
 
 def rooted(accumulate):
     """A network with a root, whose slope at 0 is infinite while the loss is finite."""
-    nodes = [helper.make_node("MatMul", ["x", "first"], ["h"], "first"),
-             helper.make_node("Sqrt", ["h"], ["r"], "root"),
-             helper.make_node("MatMul", ["r", "second"], ["y"], "second")]
-    ones = [onnx.numpy_helper.from_array(np.ones(shape, np.float32), name)
-            for name, shape in (("first", (3, 4)), ("second", (4, 2)))]
-    return trainer_of(model(nodes, {"x": ["n", 3]}, {"y": ["n", 2]}, ones), accumulate=accumulate)
+    nodes = [make_node("MatMul", "x first", "h", "first"), make_node("Sqrt", "h", "r", "root"),
+             make_node("MatMul", "r second", "y", "second")]
+    ones = {"first": np.ones((3, 4), np.float32), "second": np.ones((4, 2), np.float32)}
+    return trainer_of(make_model(nodes, {"x": ["n", 3]}, {"y": ["n", 2]}, ones),
+                      accumulate=accumulate)
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
@@ -334,18 +329,18 @@ def test_unknown_options(option, message):
 
 
 def test_weights_and_ops_that_cannot_be_trained():
-    index = onnx.numpy_helper.from_array(np.array([1, 0], np.int64), "index")
-    network = model([helper.make_node("MatMul", ["x", "w"], ["m"], "product"),
-                     helper.make_node("Gather", ["m", "index"], ["y"], "pick", axis=1)],
-                    {"x": ["n", 3]}, {"y": ["n", 2]}, [*initializers(w=(3, 4)), index])
+    network = make_model([make_node("MatMul", "x w", "m", "product"),
+                     make_node("Gather", "m index", "y", "pick", axis=1)],
+                    {"x": ["n", 3]}, {"y": ["n", 2]},
+                    {**initializers(w=(3, 4)), "index": [1, 0]})
     refused("initializer 'index' cannot be trained: its elements are no floating-point",
             network, trainable=["index"])
-    network = model([helper.make_node("Mul", ["x", "w"], ["m"], "scale"),
-                     helper.make_node("Round", ["m"], ["y"], "steps")],
-                    {"x": ["n", 3]}, {"y": ["n", 3]}, initializers(w=(3,)))
+    network = make_model([make_node("Mul", "x w", "m", "scale"),
+                          make_node("Round", "m", "y", "steps")],
+                         {"x": ["n", 3]}, {"y": ["n", 3]}, initializers(w=(3,)))
     refused("does not depend on any weight", network, loss="mse")
-    network = model([helper.make_node("Mul", ["x", "w"], ["m"], "scale"),
-                     helper.make_node("Det", ["m"], ["y"], "determinant")],
+    network = make_model([make_node("Mul", "x w", "m", "scale"),
+                     make_node("Det", "m", "y", "determinant")],
                     {"x": ["n", 3, 3]}, {"y": ["n"]}, initializers(w=(3, 3)))
     try:
         trainer_of(network, loss="mse").state  # noqa: B018

@@ -8,17 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
-
-from command import OK, REFUSED, USAGE, find_heddle, heddle, needs_heddle  # noqa: E402
-from networks import convolutional, mlp  # noqa: E402
+from command import OK, REFUSED, USAGE, find_heddle, heddle, needs_heddle
+from networks import convolutional, mlp
 
 pytestmark = needs_heddle
 pytest.importorskip("safetensors")

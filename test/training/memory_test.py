@@ -3,21 +3,16 @@
 import json
 import os
 import re
-import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle.training import Trainer
-from onnx import helper, numpy_helper
 
-HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "cli")]
-
-from command import OK, REFUSED, USAGE, needs_heddle  # noqa: E402
-from command import heddle as command  # noqa: E402
-from networks import initializers, model  # noqa: E402
+from command import OK, REFUSED, USAGE, needs_heddle
+from command import heddle as command
+from networks import initializers
 
 pytestmark = needs_heddle
 
@@ -33,42 +28,37 @@ def deep():
         shapes[f"w{i}"] = (WIDTH, WIDTH)
         shapes[f"scale{i}"] = (WIDTH,)
         names = [f"{kind}{i}" for kind in ("product", "act", "norm", "drop", "sum")]
-        nodes += [
-            helper.make_node("MatMul", [last, f"w{i}"], [names[0]], names[0]),
-            helper.make_node(("Tanh", "Gelu", "Relu")[i % 3], [names[0]], [names[1]], names[1]),
-            helper.make_node("LayerNormalization", [names[1], f"scale{i}"], [names[2]], names[2]),
-            helper.make_node("Dropout", [names[2], "ratio"], [names[3]], names[3])]
+        nodes += [make_node("MatMul", [last, f"w{i}"], [names[0]], names[0]),
+                  make_node(("Tanh", "Gelu", "Relu")[i % 3], [names[0]], [names[1]], names[1]),
+                  make_node("LayerNormalization", [names[1], f"scale{i}"], [names[2]], names[2]),
+                  make_node("Dropout", [names[2], "ratio"], [names[3]], names[3])]
         last = names[3]
         if i % 2:
-            nodes.append(helper.make_node("Add", [last, skip], [names[4]], names[4]))
+            nodes.append(make_node("Add", [last, skip], [names[4]], names[4]))
             last = skip = names[4]
-    nodes.append(helper.make_node("Identity", [last], ["y"], "out"))
-    ratio = numpy_helper.from_array(np.float32(0.2), "ratio")
-    return model(nodes, {"x": ["n", WIDTH]}, {"y": ["n", WIDTH]},
-                 [*initializers(1, **shapes), ratio], opset=20)
+    nodes.append(make_node("Identity", [last], "y", "out"))
+    return make_model(nodes, {"x": ["n", WIDTH]}, {"y": ["n", WIDTH]},
+                 {**initializers(1, **shapes), "ratio": np.float32(0.2)}, opset=20)
 
 
 def images():
     """[n, 3, 12, 12] -> [n, 4]: convolutions of several kinds, normalisations and a pool."""
-    nodes, last, channels, weights, shapes = [], "x", 3, [], {}
+    nodes, last, channels, weights, shapes = [], "x", 3, {}, {}
     for i in range(5):
         shapes[f"w{i}"] = (8, 1 if i == 3 else channels, 3, 3)
-        weights += [numpy_helper.from_array(value(8).astype(np.float32), f"{name}{i}")
-                    for name, value in (("scale", np.ones), ("bias", np.zeros), ("mean", np.zeros),
-                                        ("variance", np.ones))]
-        nodes += [
-            helper.make_node("Conv", [last, f"w{i}"], [f"c{i}"], f"conv{i}", pads=[1, 1, 1, 1],
-                             group=8 if i == 3 else 1),
-            helper.make_node("BatchNormalization",
-                             [f"c{i}", f"scale{i}", f"bias{i}", f"mean{i}", f"variance{i}"],
-                             [f"b{i}"], f"norm{i}"),
-            helper.make_node("Relu", [f"b{i}"], [f"r{i}"], f"relu{i}")]
+        weights |= {f"{name}{i}": np.full(8, value, np.float32) for name, value in
+                    (("scale", 1), ("bias", 0), ("mean", 0), ("variance", 1))}
+        nodes += [make_node("Conv", [last, f"w{i}"], f"c{i}", f"conv{i}", pads=[1, 1, 1, 1],
+                            group=8 if i == 3 else 1),
+                  make_node("BatchNormalization", f"c{i} scale{i} bias{i} mean{i} variance{i}",
+                            f"b{i}", f"norm{i}"),
+                  make_node("Relu", f"b{i}", f"r{i}", f"relu{i}")]
         last, channels = f"r{i}", 8
-    nodes += [helper.make_node("GlobalAveragePool", [last], ["p"], "pool"),
-              helper.make_node("Flatten", ["p"], ["f"], "flat"),
-              helper.make_node("MatMul", ["f", "classes"], ["y"], "classes")]
-    return model(nodes, {"x": ["n", 3, 12, 12]}, {"y": ["n", 4]},
-                 [*initializers(1, **shapes, classes=(8, 4)), *weights])
+    nodes += [make_node("GlobalAveragePool", [last], "p", "pool"),
+              make_node("Flatten", "p", "f", "flat"),
+              make_node("MatMul", "f classes", "y", "classes")]
+    return make_model(nodes, {"x": ["n", 3, 12, 12]}, {"y": ["n", 4]},
+                 {**initializers(1, **shapes, classes=(8, 4)), **weights})
 
 
 def batches_of(name, count=3):

@@ -1,18 +1,14 @@
 """Quadratic layers hold the formulas that they are named by, learn, and can be taken away."""
 
-import sys
-from pathlib import Path
-
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_model, make_node
 from heddle_lab import quadratic
 from heddle.training import Trainer
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from networks import batch, convolutional, initializers, mlp, model  # noqa: E402
+from networks import batch, convolutional, initializers, mlp
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -69,11 +65,11 @@ def deep(width=6, seed=4):
     """[n, 6] -> scores [n, 2], of layers that can be taken out but for the last."""
     nodes, last, shapes = [], "x", {}
     for i, name in enumerate(("one", "two", "three")):
-        nodes += [helper.make_node("Gemm", [last, f"{name}.weight"], [f"h{i}"], name),
-                  helper.make_node("Tanh", [f"h{i}"], [f"t{i}"], f"tanh{i}")]
+        nodes += [make_node("Gemm", [last, f"{name}.weight"], f"h{i}", name),
+                  make_node("Tanh", f"h{i}", f"t{i}", f"tanh{i}")]
         last, shapes[f"{name}__weight"] = f"t{i}", (width, width)
-    nodes.append(helper.make_node("MatMul", [last, "scores.weight"], ["y"], "scores"))
-    return model(nodes, {"x": ["n", width]}, {"y": ["n", 2]},
+    nodes.append(make_node("MatMul", [last, "scores.weight"], "y", "scores"))
+    return make_model(nodes, {"x": ["n", width]}, {"y": ["n", 2]},
                  initializers(seed, **shapes, scores__weight=(width, 2)))
 
 
@@ -179,7 +175,7 @@ def test_what_else_cannot_be_converted():
         with pytest.raises(heddle.UsageError, match=f"'one' multiplies .* of rank 3: '{kind}'"):
             quadratic.convert(sequence, kind)
     quadratic.convert(sequence, "product")
-    none = model([helper.make_node("Tanh", ["x"], ["y"])], {"x": ["n", 6]}, {"y": ["n", 6]}, [])
+    none = make_model([make_node("Tanh", "x", "y")], {"x": ["n", 6]}, {"y": ["n", 6]}, [])
     with pytest.raises(heddle.UsageError, match="the model has no layer that gives its result"):
         quadratic.convert(none)
 
@@ -194,29 +190,27 @@ def test_names_stay_apart_when_a_model_is_converted_twice():
 def one_layer(form, is_normed):
     """A layer of f64, tanh, and a dense layer to scores [n, 3]."""
     def draw(name, *shape):
-        values = np.random.default_rng(len(name)).standard_normal(shape) * 0.5
-        return numpy_helper.from_array(values, name)
+        return {name: np.random.default_rng(len(name)).standard_normal(shape) * 0.5}
 
     group = 2 if form == "grouped" else 1
-    weight = (draw("layer.weight", 6, 4) if form.startswith("dense")
-              else draw("layer.weight", 4, 4 // group, 3, 3))
-    weights, inputs = [weight], ["x", "layer.weight"]
+    weights = (draw("layer.weight", 6, 4) if form.startswith("dense")
+               else draw("layer.weight", 4, 4 // group, 3, 3))
+    inputs = ["x", "layer.weight"]
     if form.endswith("bias"):
-        weights.append(draw("layer.bias", 4))
+        weights |= draw("layer.bias", 4)
         inputs.append("layer.bias")
-    nodes = [helper.make_node("Gemm", inputs, ["h"], "layer") if form.startswith("dense") else
-             helper.make_node("Conv", inputs, ["h"], "layer", pads=[1, 1, 1, 1], group=group)]
+    nodes = [make_node("Gemm", inputs, "h", "layer") if form.startswith("dense")
+             else make_node("Conv", inputs, "h", "layer", pads=[1, 1, 1, 1], group=group)]
     if is_normed:
         names = [f"norm.{what}" for what in ("scale", "bias", "mean", "variance")]
-        weights += [numpy_helper.from_array(np.full(4, value), name)
-                    for name, value in zip(names, (1.0, 0.1, 0.0, 1.0))]
-        nodes.append(helper.make_node("BatchNormalization", ["h", *names], ["n"], "norm"))
-    nodes += [helper.make_node("Tanh", [nodes[-1].output[0]], ["t"], "tanh"),
-              helper.make_node("Flatten", ["t"], ["f"], "flat"),
-              helper.make_node("MatMul", ["f", "classes.weight"], ["y"], "classes")]
+        weights |= {name: np.full(4, value) for name, value in zip(names, (1.0, 0.1, 0.0, 1.0))}
+        nodes.append(make_node("BatchNormalization", ["h", *names], "n", "norm"))
+    nodes += [make_node("Tanh", [nodes[-1].output[0]], "t", "tanh"),
+              make_node("Flatten", "t", "f", "flat"),
+              make_node("MatMul", "f classes.weight", "y", "classes")]
     shape = (6,) if form.startswith("dense") else (4, 3, 3)
-    weights.append(draw("classes.weight", 4 if len(shape) == 1 else 36, 3))
-    made = model(nodes, {"x": ["n", *shape]}, {"y": ["n", 3]}, weights)
+    weights |= draw("classes.weight", 4 if len(shape) == 1 else 36, 3)
+    made = make_model(nodes, {"x": ["n", *shape]}, {"y": ["n", 3]}, weights)
     for value in (*made.graph.input, *made.graph.output):
         value.type.tensor_type.elem_type = TensorProto.DOUBLE
     return made, shape

@@ -1,16 +1,13 @@
 """Losses of 40 steps, each of another batch, are those that PyTorch had (record_losses.py)."""
 
 import json
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 from heddle.training import Trainer
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-import networks  # noqa: E402
+import networks
 
 RECORDED = json.loads((Path(__file__).parent / "recorded_losses.json").read_text(encoding="utf-8"))
 

@@ -1,18 +1,14 @@
 """One step of training: losses, optimisers and options held against formulas in NumPy, f64, and
 what is compiled against the reference interpreter."""
 
-import sys
-from pathlib import Path
-
 import heddle
 import numpy as np
 import pytest
+from heddle.onnx_graph import make_graph, make_model, make_node, make_value
 from heddle.training import Trainer
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, numpy_helper
 
-sys.path.insert(0, str(Path(__file__).parent))
-
-from networks import batch, convolutional, initializers, mlp, model  # noqa: E402
+from networks import batch, convolutional, initializers, mlp
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -21,11 +17,10 @@ OPTIONS = {"cache": False, "threads": 1}
 
 def single(shape=(3, 4), seed=1):
     """y = w + 0 x: the loss is one of the weight itself."""
-    return model([helper.make_node("Mul", ["x", "nothing"], ["z"], "mul"),
-                  helper.make_node("Add", ["z", "w"], ["y"], "add")],
-                 {"x": list(shape)}, {"y": list(shape)},
-                 [*initializers(seed, w=shape),
-                  numpy_helper.from_array(np.zeros((1,), np.float32), "nothing")])
+    return make_model([make_node("Mul", "x nothing", "z", "mul"),
+                       make_node("Add", "z w", "y", "add")],
+                      {"x": list(shape)}, {"y": list(shape)},
+                      {**initializers(seed, w=shape), "nothing": np.zeros(1, np.float32)})
 
 
 def softmax(x):
@@ -313,8 +308,8 @@ def test_a_loss_of_any_tensor_and_the_output_as_loss():
     feeds = batch(0, (9, 6))
     inner.step({**feeds, "labels": np.zeros((9, 5), np.float32)})
     assert sorted(inner.weights) == ["first.bias", "first.weight"]
-    network.graph.node.append(helper.make_node("ReduceMean", ["y"], ["mean"], "mean", keepdims=0))
-    network.graph.output.append(helper.make_tensor_value_info("mean", 1, []))
+    network.graph.node.append(make_node("ReduceMean", "y", "mean", "mean", keepdims=0))
+    network.graph.output.append(make_value("mean", []))
     itself = Trainer(network, "output", output="mean", optimizer="sgd", **OPTIONS)
     first = itself.step(feeds)
     assert itself.step(feeds) < first
@@ -344,7 +339,7 @@ def test_the_derivative_of_a_model():
 
 def test_labels_of_sizes_that_follow_from_those_of_the_image():
     """Half the image's sizes: the labels have names of their own for them, which a run checks."""
-    network = model([helper.make_node("Conv", ["x", "conv.weight"], ["y"], "conv", strides=[2, 2])],
+    network = make_model([make_node("Conv", "x conv.weight", "y", "conv", strides=[2, 2])],
                     {"x": ["n", 2, "h", "w"]}, {"y": ["n", 4, "p", "q"]},
                     initializers(0, conv__weight=(4, 2, 3, 3)))
     trainer = Trainer(network, "mse", optimizer="sgd", learning_rate=0.1, **OPTIONS)
@@ -362,19 +357,13 @@ def test_labels_of_sizes_that_follow_from_those_of_the_image():
 
 def test_a_derivative_in_branches_of_other_sizes():
     """The sum needs two rows, so the branch with one cannot be taken."""
-    def branch(name, node):
-        return helper.make_graph([node], name, [], [helper.make_tensor_value_info(
-            node.output[0], TensorProto.FLOAT, [None, None])])
-
-    first = branch("first", helper.make_node("Slice", ["x", "zero", "one"], ["a"], "slice"))
-    whole = branch("whole", helper.make_node("Relu", ["x"], ["b"], "relu"))
-    network = model([helper.make_node("If", ["c"], ["r"], "if", then_branch=first,
-                                      else_branch=whole),
-                     helper.make_node("Concat", ["r", "x"], ["y"], "concat", axis=1)],
-                    {"x": [2, 3]}, {"y": [2, 6]},
-                    [numpy_helper.from_array(np.array([i]), name)
-                     for i, name in enumerate(("zero", "one"))])
-    network.graph.input.append(helper.make_tensor_value_info("c", TensorProto.BOOL, []))
+    first, whole = (make_graph([node], [], {node.output[0]: [None, None]}) for node in
+                    (make_node("Slice", "x zero one", "a", "slice"),
+                     make_node("Relu", "x", "b", "relu")))
+    network = make_model([make_node("If", "c", "r", "if", then_branch=first, else_branch=whole),
+                     make_node("Concat", "r x", "y", "concat", axis=1)],
+                    {"x": [2, 3], "c": ([], TensorProto.BOOL)}, {"y": [2, 6]},
+                    {"zero": [0], "one": [1]})
     compiled = heddle.compile(network, training={"phase": "derivative", "variables": ["x"]},
                               **OPTIONS)
     x = np.array([[1, -1, 2], [-3, 4, -5]], np.float32)

@@ -12,7 +12,7 @@ LINK = re.compile(r"\[[^\]]*\]\(([^)\s#]+)(?:#[^)]*)?\)")
 QUOTED = re.compile(r"`((?:\./)?[\w.-]+(?:/[\w.*-]+)+/?)`")
 # Folders whose paths have to exist when a document names one; others are examples.
 OURS = ("bench", "cmake", "compiler", "docs", "examples", "include", "python", "runtime",
-        "schedules", "test", "tools", "tuner")
+        "schedules", "test", "tools")
 
 # Page of docs/generated -> command that prints it, run in the root of the project.
 GENERATORS = {

@@ -21,7 +21,7 @@ TESTS = ("compiler/target/testing/", "test/")
 # Pages that list the folders of compiler/, and how.
 LISTS = {"README.md": re.compile(r"^ {5}(\w+)/ ", re.MULTILINE),
          "DESIGN.md": re.compile(r"^\| `compiler/(\w+)", re.MULTILINE)}
-OUTSIDE = ("compiler/", "runtime/", "tools/", "tuner/", "python/")
+OUTSIDE = ("compiler/", "runtime/", "tools/", "python/")
 
 
 def read_layers(path):
@@ -65,7 +65,7 @@ def problem_of(path, included, arrows):
         return f"the runtime may not use '{included}'; it stands alone"
     inside = included.startswith(f"{top}/")
     shows_passes = path.parts[:2] == ("tools", "heddle-opt") and included.startswith("compiler/")
-    if top in ("tools", "python", "tuner") and not inside and not shows_passes:
+    if top in ("tools", "python") and not inside and not shows_passes:
         return f"'{top}' may not use '{included}'; it sees include/heddle only"
     if top == "include":
         return f"a public header may not use '{included}'"

@@ -19,14 +19,8 @@ from . import capi
 from .binding import IOBinding, SessionIOBinding
 from .capi import onnxruntime_pybind11_state
 from .metadata import ModelMetadata
-from .options import (
-    DifferenceWarning,
-    ExecutionMode,
-    ExecutionOrder,
-    GraphOptimizationLevel,
-    RunOptions,
-    SessionOptions,
-)
+from .options import (DifferenceWarning, ExecutionMode, ExecutionOrder, GraphOptimizationLevel,
+                      RunOptions, SessionOptions)
 from .session import PROVIDER, InferenceSession
 from .value import OrtDevice, OrtValue
 

@@ -13,14 +13,8 @@ from .. import compiler
 from .. import session as sessions
 from . import metadata
 from .binding import IOBinding
-from .capi.onnxruntime_pybind11_state import (
-    Fail,
-    InvalidArgument,
-    InvalidProtobuf,
-    NoSuchFile,
-    named,
-    renamed,
-)
+from .capi.onnxruntime_pybind11_state import (Fail, InvalidArgument, InvalidProtobuf, NoSuchFile,
+                                              named, renamed)
 from .options import GraphOptimizationLevel, SessionOptions
 from .trace import Trace
 from .value import OrtValue, unwrap

@@ -250,7 +250,7 @@ class Network:
         return _model(g, _inputs(1, "count", "listed", widths), shapes)
 
     def predict(self, group):
-        """Scores: logarithms of seconds but for a number that is the group's."""
+        """Scores: logarithms of seconds, up to a constant of the group."""
         if self._session is None:
             module = compile(self.model(), threads=self.threads, cache=False,
                              typical={"count": 16, "listed": LISTED})

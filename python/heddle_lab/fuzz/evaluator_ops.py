@@ -22,14 +22,8 @@ import math
 
 import numpy as np
 from onnx.reference.op_run import OpRun
-from onnx.reference.ops import (
-    op_attention,
-    op_average_pool,
-    op_conv,
-    op_grid_sample,
-    op_hardmax,
-    op_loop,
-)
+from onnx.reference.ops import (op_attention, op_average_pool, op_conv, op_grid_sample, op_hardmax,
+                                op_loop)
 from onnx.reference.ops.aionnxml import op_linear_regressor
 
 

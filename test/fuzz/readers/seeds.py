@@ -15,6 +15,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import onnx
+from heddle.onnx_graph import make_model, make_node
 from onnx import helper, numpy_helper
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -51,16 +52,12 @@ def tensors():
 
 def of_models():
     """Plans and records of a small model."""
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]),
-             helper.make_node("Softmax", ["m"], ["y"])]
-    graph = helper.make_graph(
-        nodes, "g", [helper.make_tensor_value_info("x", 1, ["n", 64])],
-        [helper.make_tensor_value_info("y", 1, ["n", 64])],
-        [numpy_helper.from_array(np.ones((64, 64), np.float32), "w")])
+    nodes = [make_node("MatMul", "x w", "m"), make_node("Softmax", "m", "y")]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)],
-                                    ir_version=8), folder / "m.onnx")
+        onnx.save(make_model(nodes, {"x": ["n", 64]}, {"y": ["n", 64]},
+                             {"w": np.ones((64, 64), np.float32)}),
+                  folder / "m.onnx")
         for target in ("host", "c"):
             subprocess.run([HEDDLE, "plan", "m.onnx", "--target", target, "-o", f"{target}.plan"],
                            cwd=folder, check=True)

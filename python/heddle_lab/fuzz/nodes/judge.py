@@ -13,26 +13,9 @@ import numpy as np
 
 import heddle
 
-from ..check import (
-    AGREES,
-    GAP,
-    Outcome,
-    ask_onnxruntime,
-    difference,
-    refusal,
-    run_reference,
-    tolerances,
-)
-from ..evaluate import (
-    LOSSES,
-    NOISE,
-    WINDOWS,
-    constants,
-    evaluate,
-    is_float,
-    is_stable,
-    wide,
-)
+from ..check import (AGREES, GAP, Outcome, ask_onnxruntime, difference, refusal, run_reference,
+                     tolerances)
+from ..evaluate import LOSSES, NOISE, WINDOWS, constants, evaluate, is_float, is_stable, wide
 from . import guarded
 from .case import is_integer, limits
 
