@@ -1,190 +1,62 @@
-// Contraction: tiles of rows, chunks of panels, and the epilogue on the accumulators. Loop order:
-// chunk of panels (as much as the L2 holds), tile of rows, panel
-// (bench/notes/2026-11-21-register-tiles.md).
+// Contraction: tasks, and the tiles of each. Loop order: chunk of panels (as much as the L2 holds),
+// tile of rows, panel (bench/notes/2026-11-21-register-tiles.md).
 
 #include "compiler/lower/contraction/Contraction.h"
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
-#include "compiler/mechanism/Product.h"
-#include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult Contraction::prepare(ValueRange wanted) {
-  std::string why;
-  auto read = mechanism::readProduct(mechanism::opsOf(*group), wanted, why);
-  if (!read)
-    return failure();
-  results.assign(wanted.begin(), wanted.end());
-  members = std::move(read->members);
-  slices = std::move(read->slices);
-  parts = read->parts;
-  partColumns = read->partColumns;
-  hasOneRow = read->isOneRow;
-  shape = readShape(*read);
-  if (failed(readTypes()))
-    return kernel.refuse("the machine adds no products of neighbours");
-  tileRows = schedule.knob("m", 8);
-  int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
-  vectors = std::max<int64_t>(1, atOnce / parts) * parts;
-  panels = partColumns.ceilDiv(Dim(partWidth()));
-  coalesceRows();
-  return success();
+void Contraction::emitOperands(bool mayPackInTasks) {
+  left.emitPhase();
+  right = rightOperandOf(layout, band, mayPackInTasks);
+  right->prepare();
 }
 
-bool Contraction::epilogueCoalesces(size_t dimension) const {
-  if (llvm::any_of(results, [&](Value result) { return isPlacedAlong(kernel, result, dimension); }))
-    return false;
-  size_t rank = graph::rankOf(shape.root->getResult(0));
-  for (Operation *op : members) {
-    if (auto slice = dyn_cast<graph::SliceOp>(op)) {
-      DimVector from = graph::dimsOf(slice.getX()), to = graph::dimsOf(slice.getResult());
-      DimVector starts = graph::dimsOf(slice.getStarts());
-      for (size_t d : {dimension - 1, dimension})
-        if (from.size() != rank || from[d] != to[d] || !starts[d].isConstant(0) ||
-            slice.getSteps()[d] != 1)
-          return false;
-    }
-    if (auto numbers = dyn_cast<graph::IotaOp>(op)) {
-      size_t fromEnd = graph::rankOf(numbers.getResult()) - numbers.getAxis();
-      if (fromEnd == rank - dimension || fromEnd == rank - dimension + 1)
-        return false;
-    }
-    auto broadcast = dyn_cast<graph::BroadcastOp>(op);
-    if (!broadcast)
-      continue;
-    DimVector from = graph::dimsOf(broadcast.getX()), to = graph::dimsOf(broadcast.getResult());
-    auto kept = [&](size_t d) {
-      int64_t inSource = (int64_t)d - (int64_t)(rank - from.size());
-      return inSource >= 0 && !from[inSource].isConstant(1);
-    };
-    auto exact = [&](size_t d) {
-      int64_t inSource = (int64_t)d - (int64_t)(rank - from.size());
-      int64_t inResult = (int64_t)d - (int64_t)(rank - to.size());
-      return inSource < 0 || from[inSource].isConstant(1) || from[inSource] == to[inResult];
-    };
-    if (kept(dimension - 1) != kept(dimension) || !exact(dimension - 1) || !exact(dimension))
-      return false;
-  }
-  return true;
-}
-
-void Contraction::coalesceRows() {
-  for (auto [i, row] : llvm::enumerate(shape.rows)) {
-    // Tiles are made of rows: a dimension of one row is left to the one before it.
-    bool isBatch = !runs.empty() && llvm::is_contained(shape.batches, runs.back().dimension);
-    if (row.extent.isConstant(1) && !runs.empty() && !isBatch &&
-        !llvm::is_contained(shape.batches, (int64_t)i))
-      continue;
-    bool isNext = !runs.empty() && runs.back().dimension + 1 == (int64_t)i;
-    if (isNext && row.joins && epilogueCoalesces(i)) {
-      runs.back() = {runs.back().extent * row.extent, row.aStride, (int64_t)i};
-    } else {
-      runs.push_back({row.extent, row.aStride, (int64_t)i});
-    }
-  }
-}
-
-/// Stores one tile. If a masked store takes longer, tiles that end within the columns have branches
-/// of their own without masks.
-void Contraction::finishTile(Elements &e, ArrayRef<Value> sums, const Indices &outer,
-                             ArrayRef<Value> rowNumbers, Value firstColumn) {
-  Code &code = kernel.code();
-  bool isExact = partColumns.mod(Dim(partWidth())).isConstant(0);
-  if (isExact || kernel.machine.masksFreely)
-    return storeTile(e, sums, outer, rowNumbers, firstColumn, /*isMasked=*/!isExact);
-  Value last = code.add(firstColumn, code.number(partWidth() - 1));
-  auto store = [&](bool isMasked) {
-    Elements::Scope scope(e);
-    storeTile(e, sums, outer, rowNumbers, firstColumn, isMasked);
-    return Values();
-  };
-  code.choose(
-      code.less(last, kernel.dim(partColumns)), TypeRange(), [&] { return store(false); },
-      [&] { return store(true); });
-}
-
-/// Stores one tile: for each row and vector, the epilogue with the accumulator in place of the
-/// product.
-void Contraction::storeTile(Elements &e, ArrayRef<Value> sums, const Indices &outer,
-                            ArrayRef<Value> rowNumbers, Value firstColumn, bool isMasked) {
-  Code &code = kernel.code();
-  int64_t lanes = code.lanes;
-  Value product = shape.root->getResult(0);
-  Value groupColumn = firstColumn; // outer.back().base holds the first column of the group
-  for (int64_t j = 0; j < vectors / parts; ++j) {
-    Value column = code.add(groupColumn, code.number(j * lanes));
-    Elements::Scope vectorScope(e);
-    e.mask = isMasked
-                 ? code.maskOf(code.max(code.sub(kernel.dim(partColumns), column), code.number(0)))
-                 : Value();
-    for (auto [i, row] : llvm::enumerate(rowNumbers)) {
-      Elements::Scope scope(e);
-      Indices place(outer);
-      place[runs.back().dimension] = e.uniform(row);
-      place.back() = {code.add(outer.back().base, column), 1, {}};
-      auto bindSum = [&](int64_t part) {
-        Value sum = sums[i * vectors + part * (vectors / parts) + j];
-        e.bind(product, [sum](ArrayRef<Index>) { return sum; });
-      };
-      bindSum(0);
-      for (graph::SliceOp slice : slices) {
-        int64_t part = mechanism::partOf(slice);
-        bindSum(part);
-        Indices whole(place);
-        whole.back() = e.shift(place.back(), kernel.dim(partColumns * Dim(part)));
-        Value value = e.at(slice.getX(), whole);
-        e.bind(slice.getResult(), [value](ArrayRef<Index>) { return value; });
-      }
-      for (Value result : results)
-        if (store)
-          store(e, result, e.at(result, place), row, place.back().base);
-        else
-          e.store(result, e.at(result, place), place);
-    }
-    e.mask = {};
-  }
-  e.unbind(product);
-  for (graph::SliceOp slice : slices)
-    e.unbind(slice.getResult());
+void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
+  left.emitPhase();
+  right = std::move(operand);
+  right->prepare();
 }
 
 /// What a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md): where
-/// few panels share the rows, those of the next tile, which do not stay in the L2; otherwise its
-/// share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are where these
-/// begin.
+/// few panels share the rows, those of the next tile, which do not stay in the L2; otherwise
+/// its share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are
+/// where these begin.
 std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
                                                      int64_t rows) {
   Code &code = kernel.code();
-  int64_t count = graph::typicalSize(shape.root, panels);
-  if (count < 1 || stored || copiesLeft() || shape.isCut() || !shape.pieces.empty() || depth != 1)
+  int64_t count = graph::typicalSize(shape.root, layout.panels);
+  bool isCoded = right->scratch() == RightOperand::Scratch::Shared;
+  if (count < 1 || isCoded || left.isTiled() || shape.isCut() || !shape.pieces.empty() ||
+      layout.depth != 1)
     return std::nullopt;
-  const Run &run = runs.back();
+  const ProductLayout::Run &run = layout.runs.back();
   if (count > estimate::thresholdAt(shape.root, estimate::kProductPanels)) {
-    if (packedData < 0 || runs.size() != 1 || !panels.constant())
+    Value constant = right->constant();
+    if (!constant || layout.runs.size() != 1 || !layout.panels.constant())
       return std::nullopt;
-    Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(tileRows)));
-    Value step = kernel.dim(Dim(panelWidth()).ceilDiv(tiles));
-    Value before = code.mul(code.div(firstRow, code.number(tileRows)), chunk);
+    Dim tiles = Dim::max(Dim(1), run.extent.ceilDiv(Dim(layout.tileRows)));
+    Value step = kernel.dim(Dim(layout.panelWidth()).ceilDiv(tiles));
+    Value before = code.mul(code.div(firstRow, code.number(layout.tileRows)), chunk);
     Value share = code.mul(kernel.dim(shape.length), step);
-    return Ahead{kernel.data(packedData), code.add(b, code.mul(before, share)), step};
+    return Ahead{constant, code.add(b, code.mul(before, share)), step};
   }
   Dim elements = shape.length; // of A; after the last row of one batch the next one's first follows
-  for (const Run &each : llvm::reverse(runs)) {
+  for (const ProductLayout::Run &each : llvm::reverse(layout.runs)) {
     if (each.aStride != elements)
       return std::nullopt;
     elements = elements * each.extent;
   }
-  Dim bytes = elements * Dim(graph::bytesOf(element));
+  Dim bytes = elements * Dim(layout.elementBytes());
   bool areFar = graph::typicalSize(shape.root, bytes) >= kernel.machine.l2Bytes / 2;
-  if (border >= 0 || !areFar || rows < count)
+  if (left.isConverted() || !areFar || rows < count)
     return std::nullopt;
-  return Ahead{aPointer(), a, kernel.dim(Dim(rows).floorDiv(Dim::max(Dim(1), panels)))};
+  return Ahead{left.pointer(), a, kernel.dim(Dim(rows).floorDiv(Dim::max(Dim(1), layout.panels)))};
 }
 
 /// Whether so many of a window's taps along the dimension lie in the border that it pays to leave
@@ -208,11 +80,11 @@ ReductionPiece Contraction::pieceOf(const Taps &taps, const Indices &place,
                                     ArrayRef<Value> rowNumbers) {
   Code &code = kernel.code();
   Value count = kernel.dim(taps.count), step = kernel.dim(taps.aStep);
-  if (border < 0 || isShifted() || !hasIdleTaps(taps))
+  if (!left.isConverted() || layout.isShifted() || !hasIdleTaps(taps))
     return {count, step};
   auto conv = cast<graph::ConvOp>(shape.root);
   int64_t d = taps.dimension, dilation = conv.getDilations()[d];
-  bool isTiled = runs.back().dimension == d + 1;
+  bool isTiled = layout.runs.back().dimension == d + 1;
   Value first = isTiled ? rowNumbers.front() : place[d + 1].base;
   Value last = isTiled ? rowNumbers.back() : first;
   // Taps t of the element at o are at o * stride - low + t * dilation of the image.
@@ -225,130 +97,76 @@ ReductionPiece Contraction::pieceOf(const Taps &taps, const Indices &place,
   return {count, step, tapsTo(code.number(0), last), tapsTo(size, first)};
 }
 
-/// The number of the group, and where A begins there; adds the indices of the dimensions outside of
-/// the tiles.
-std::pair<Value, Value> Contraction::placeOutside(Elements &e, Value outer, Indices &place) {
-  Code &code = kernel.code();
-  Value rest = outer, base = code.number(0);
-  for (size_t i = runs.size() - 1; i-- > 0;) {
-    Value extent = kernel.dim(runs[i].extent);
-    bool isLast = i == 0 && shape.groups.isConstant(1);
-    Value index = isLast ? rest : code.rem(rest, extent);
-    if (!isLast)
-      rest = code.div(rest, extent);
-    place[runs[i].dimension] = e.uniform(index);
-    base = code.add(base, code.mul(index, kernel.dim(runs[i].aStride)));
-  }
-  Value group = shape.groups.isConstant(1) ? code.number(0) : rest;
-  return {group, code.add(base, code.mul(group, kernel.dim(shape.aGroupStride)))};
-}
-
 void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t rows,
                            bool clamp, Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
-  int64_t width = vectors * code.lanes;
+  int64_t width = layout.panelWidth();
   Indices place(shape.rows.size() + 1, e.uniform(code.number(0)));
-  auto [groupNumber, aBase] = placeOutside(e, outer, place);
+  auto [groupNumber, aBase] = layout.placeOutside(e, outer, place);
   place.back() = e.uniform(code.mul(groupNumber, kernel.dim(shape.columns)));
   Value batch = groupNumber;
   for (int64_t dimension : shape.batches)
     batch =
         code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
-  Value stride = copiesLeft() ? code.number(1) : kernel.dim(runs.back().aStride);
+  Value stride = left.isTiled() ? code.number(1) : kernel.dim(layout.runs.back().aStride);
   Value aFirst =
-      copiesLeft() ? copiedTile(outer, tileNumber) : code.add(aBase, code.mul(firstRow, stride));
+      left.isTiled() ? left.tileAt(outer, tileNumber) : code.add(aBase, code.mul(firstRow, stride));
   Values rowNumbers, aRows;
   for (int64_t i = 0; i < rows; ++i) {
     Value row = code.add(firstRow, code.number(i)), aRow = code.mul(code.number(i), stride);
     if (clamp) {
-      row = code.min(row, code.sub(kernel.dim(runs.back().extent), code.number(1)));
+      row = code.min(row, code.sub(kernel.dim(layout.runs.back().extent), code.number(1)));
       aRow = code.mul(code.sub(row, firstRow), stride);
     }
     rowNumbers.push_back(row);
     aRows.push_back(code.add(aFirst, aRow)); // distances that the addresses of loads can hold
   }
-  TileProduct product{element, accumulator, aPointer(), aRows, {}, {}, {}, {}, 0};
-  product.aStep = copiesLeft() ? tiling().mostRows() : 1;
-  product.depth = depth;
+  TileProduct product{layout.element, layout.accumulator, left.pointer(), aRows, {}, {}, {}, {}, 0};
+  product.aStep = left.isTiled() ? layout.tiling().mostRows() : 1;
+  product.depth = layout.depth;
   product.dot = kernel.machine.dot;
-  product.isPadded = border >= 0;
-  if (stored)
-    product.b = decodedFrom ? kernel.scratch() : Value();
-  else
-    product.b = bPointer();
+  product.isPadded = left.isConverted();
+  product.b = right->pointer();
   for (const Taps &taps : shape.pieces)
     product.pieces.push_back(pieceOf(taps, place, rowNumbers));
   product.length = kernel.dim(shape.length);
   int64_t panelBytes =
-      graph::typicalSize(shape.root, shape.reduction) * width * graph::bytesOf(element);
+      graph::typicalSize(shape.root, shape.reduction) * width * layout.elementBytes();
   if (panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
-  Value panelSize = code.mul(kernel.dim(panelRows()), code.number(width));
-  Value after = code.mul(code.add(code.mul(batch, kernel.dim(panels)), endPanel), panelSize);
+  Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(width));
+  Value after = code.mul(code.add(code.mul(batch, kernel.dim(layout.panels)), endPanel), panelSize);
   Value nextRow = code.add(firstRow, code.number(rows));
-  Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(runs.back().aStride)));
+  Value nextRows = code.add(aBase, code.mul(nextRow, kernel.dim(layout.runs.back().aStride)));
   auto next = ahead(nextRows, after, firstRow, code.sub(endPanel, firstPanel), rows);
   Indices matrix(place.begin(), place.end() - std::min<size_t>(2, place.size()));
   Value isInside; // the tile is, of limits
   if (shape.limits && shape.limits->rows)
-    isInside = code.less(firstRow, limitAt(e, shape.limits->rows, matrix, runs.back().extent));
+    isInside =
+        code.less(firstRow, limitAt(e, shape.limits->rows, matrix, layout.runs.back().extent));
   code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
     Elements::Scope scope(e);
     if (next) {
       Value share = code.mul(product.length, next->step);
       Value at = code.add(next->at, code.mul(code.sub(panel, firstPanel), share));
-      product.fetched = code.at(next->from, element, at);
+      product.fetched = code.at(next->from, layout.element, at);
       product.fetchedStep = next->step;
     }
-    Value number = code.add(code.mul(batch, kernel.dim(panels)), panel);
-    product.bOffset = code.mul(decodedFrom ? code.sub(number, decodedFrom) : number, panelSize);
-    product.start = startOf(number, rows);
+    Value number = code.add(code.mul(batch, kernel.dim(layout.panels)), panel);
+    product.bOffset = code.mul(right->placeOf(number), panelSize);
+    product.start = right->startOf(number, rows);
     if (shape.limits) {
-      product.length = depthOf(e, matrix, code.mul(panel, code.number(partWidth())));
+      product.length = depthOf(e, shape, matrix, code.mul(panel, code.number(layout.partWidth())));
       if (isInside)
         product.length =
             code.b.create<arith::SelectOp>(code.loc, isInside, product.length, code.number(0));
     }
-    RegisterTile tile{rows, vectors};
-    SmallVector<Value> sums = shape.band  ? emitBandSums(tile, product, rowNumbers, number)
-                              : product.b ? emitSums(tile, product)
-                                          : stored->sums(tile, product, number);
-    finishTile(e, sums, place, rowNumbers, code.mul(panel, code.number(partWidth())));
+    RegisterTile tile{rows, layout.vectors};
+    auto sumsOf = [&](const TileProduct &part) { return right->sums(tile, part, number); };
+    SmallVector<Value> sums =
+        shape.band ? band.sums(product, rowNumbers, number, sumsOf) : sumsOf(product);
+    epilogue.emit(e, sums, place, rowNumbers, code.mul(panel, code.number(layout.partWidth())));
   });
-}
-
-SmallVector<Value> Contraction::emitSums(const RegisterTile &tile, const TileProduct &product) {
-  return emitProduct(kernel.code(), tile, product);
-}
-
-Contraction::Tiling Contraction::tiling() {
-  const Dim &rows = runs.back().extent;
-  Tiling tiling{rows, rows.ceilDiv(Dim(tileRows)), false, tileRows, 0, shape.groups};
-  if (auto known = rows.constant()) {
-    int64_t tiles = llvm::divideCeil(*known, tileRows);
-    tiling.isExact = true;
-    tiling.base = tiles ? *known / tiles : tileRows;
-    tiling.larger = tiles ? *known % tiles : 0;
-  }
-  for (const Run &run : ArrayRef<Run>(runs).drop_back())
-    tiling.outer = tiling.outer * run.extent;
-  return tiling;
-}
-
-estimate::Sharer Contraction::sharer() const {
-  return {shape.root, schedule.knobs, kernel.machine};
-}
-
-int64_t Contraction::panelsOfChunk() const {
-  int64_t panelBytes =
-      graph::typicalSize(shape.root, shape.reduction) * panelWidth() * graph::bytesOf(element);
-  return sharer().mostPanels(panelBytes, panels);
-}
-
-Value Contraction::firstRowOf(const Tiling &tiling, Value tile) {
-  Code &code = kernel.code();
-  Value row = code.mul(tile, code.number(tiling.base));
-  return tiling.larger == 0 ? row : code.add(row, code.min(tile, code.number(tiling.larger)));
 }
 
 /// The last rows of those counted only at run time: a tile of all, whose rows are clamped, or of
@@ -376,7 +194,7 @@ void Contraction::emitTileAt(Elements &e, const Tiling &tiling, Value outer, Val
                              Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
   Elements::Scope scope(e);
-  Value firstRow = firstRowOf(tiling, tile);
+  Value firstRow = layout.firstRowOf(tiling, tile);
   auto emitOne = [&](int64_t count, bool clamp) {
     Elements::Scope scope(e);
     emitTile(e, outer, tile, firstRow, count, clamp, firstPanel, endPanel);
@@ -406,35 +224,12 @@ void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Valu
   });
 }
 
-Dim Contraction::work() const {
-  Dim rows = shape.groups;
-  for (const Run &run : runs)
-    rows = rows * run.extent;
-  // With few rows it is reading the right operand that takes the time.
-  Dim reads(std::max<int64_t>(1, 8 / tileRows));
-  return (rows * shape.columns * shape.reduction * reads).floorDiv(Dim(kernel.machine.lanes));
-}
-
-Dim Contraction::operandBytes() const {
-  return graph::elementCount(graph::dimsOf(shape.b)) * Dim(graph::bytesOf(element));
-}
-
-/// Makes floats of stored panels, in the worker's scratch.
-void Contraction::decodePanels(Value firstPanel, Value endPanel) {
-  Code &code = kernel.code();
-  Value size = code.mul(kernel.dim(shape.reduction), code.number(panelWidth()));
-  code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
-    stored->decode(panel, kernel.scratch(), code.mul(code.sub(panel, firstPanel), size));
-  });
-  decodedFrom = firstPanel;
-}
-
-/// A chunk of panels of one of the right operand's matrices per task, which packs it and multiplies
-/// all rows of the matrix by it.
+/// A chunk of panels of one of the right operand's matrices per task, which packs it and
+/// multiplies all rows of the matrix by it.
 void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
-  Dim chunks = panels.ceilDiv(chunk);
+  Dim chunks = layout.panels.ceilDiv(chunk);
   kernel.beginPhase();
-  Elements e(kernel, group);
+  Elements e(kernel, layout.group);
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
@@ -442,31 +237,34 @@ void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
       task = dealtTile(task, kernel.dim(tiles.outer * chunks));
     Value batch = code.div(task, kernel.dim(chunks));
     Value firstPanel = code.mul(code.rem(task, kernel.dim(chunks)), kernel.dim(chunk));
-    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(panels));
-    packChunk(batch, firstPanel, endPanel);
+    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(layout.panels));
+    right->fill(batch, firstPanel, endPanel);
     code.forEach(code.number(0), kernel.dim(tiles.count), 1,
                  [&](Value tile) { emitTileAt(e, tiles, batch, tile, firstPanel, endPanel); });
-    decodedFrom = {};
+    right->release();
   });
   // Some, lest there is no scratch to begin in where no terms are summed up.
-  Dim bytes = chunk * Dim::max(Dim(1), panelRows()) * Dim(panelWidth() * graph::bytesOf(element));
-  kernel.endPhase(tiles.outer * chunks, work(), bytes);
+  Dim bytes = chunk * Dim::max(Dim(1), layout.panelRows()) *
+              Dim(layout.panelWidth() * layout.elementBytes());
+  kernel.endPhase(tiles.outer * chunks, layout.work(), bytes);
 }
 
 void Contraction::emitProducts() {
-  Tiling tiles = tiling();
-  if (packsInTasks)
-    return emitPackedTasks(tiles, sharer().chunkOf(tiles.outer, panels, panelsOfChunk()));
+  Tiling tiles = layout.tiling();
+  estimate::Sharer sharer = layout.sharer();
+  int64_t most = layout.panelsOfChunk();
+  if (right->scratch() == RightOperand::Scratch::All)
+    return emitPackedTasks(tiles, sharer.chunkOf(tiles.outer, layout.panels, most));
   Dim tileCount = tiles.outer * tiles.count;
-  auto [chunk, chunks, block, blocks] = sharer().share(tileCount, panels, panelsOfChunk());
-  bool isDecoded = stored && !block.isConstant(1);
+  auto [chunk, chunks, block, blocks] = sharer.share(tileCount, layout.panels, most);
+  bool isDecoded = right->scratch() == RightOperand::Scratch::Shared && !block.isConstant(1);
   kernel.beginPhase();
-  Elements e(kernel, group);
+  Elements e(kernel, layout.group);
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     Value firstPanel = code.mul(code.div(task, kernel.dim(blocks)), kernel.dim(chunk));
-    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(panels));
+    Value endPanel = code.min(code.add(firstPanel, kernel.dim(chunk)), kernel.dim(layout.panels));
     Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(block));
     Value end = code.min(code.add(first, kernel.dim(block)), kernel.dim(tileCount));
     auto emit = [&] {
@@ -489,15 +287,15 @@ void Contraction::emitProducts() {
     code.choose(
         code.less(code.add(first, code.number(1)), end), TypeRange(),
         [&] {
-          decodePanels(firstPanel, endPanel);
+          right->fill({}, firstPanel, endPanel);
           emit();
-          decodedFrom = {};
+          right->release();
           return Values();
         },
         emit);
   });
-  Dim panelBytes = shape.reduction * Dim(panelWidth() * graph::bytesOf(element));
-  kernel.endPhase(chunks * blocks, work(), isDecoded ? chunk * panelBytes : Dim(0));
+  Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
+  kernel.endPhase(chunks * blocks, layout.work(), isDecoded ? chunk * panelBytes : Dim(0));
 }
 
 /// Where some tiles take longer than others, as those of a band do towards one end: neighbouring
@@ -524,8 +322,8 @@ LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedul
     return failure();
   if (kernel.isTrial)
     return success();
-  if (contraction.isOneRow()) {
-    contraction.emitOneRow();
+  if (contraction.layout.isOneRow) {
+    emitOneRow(contraction.layout);
     return success();
   }
   contraction.emitOperands(/*mayPackInTasks=*/true);

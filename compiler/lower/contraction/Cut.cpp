@@ -1,15 +1,45 @@
-// Cut: sums of products parts of which are 0.
-//
-// Where the left operand is 0 on one side of a diagonal, what all rows of a tile have is summed up
-// as ever; around the diagonal the elements that do not count are 0; the rest is left out. A panel
-// with numbers that are not finite is not cut, as 0 times these is NaN. Where matrices of a batch
-// have sizes of their own, a tile outside of them has no terms, and the others as many as count.
+// Cut: how far sums go, and which of their terms count.
 
-#include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/contraction/Cut.h"
+
+#include "compiler/graph/Constants.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
+
+Value limitAt(Elements &e, Value limit, ArrayRef<Index> batch, const Dim &most) {
+  Code &code = e.code();
+  DimVector dims = graph::dimsOf(limit);
+  Indices place(batch);
+  for (auto [index, dim] : llvm::zip(place, dims))
+    if (dim.isConstant(1))
+      index = e.uniform(code.number(0));
+  place.append(2, e.uniform(code.number(0)));
+  Value size = e.lanesOf(e.fromLanes(e.at(limit, place)));
+  return code.min(code.max(size, code.number(0)), e.kernel.dim(most));
+}
+
+Value depthOf(Elements &e, const ProductShape &shape, ArrayRef<Index> batch, Value column) {
+  Code &code = e.code();
+  if (!shape.limits)
+    return e.kernel.dim(shape.reduction);
+  Value depth = limitAt(e, shape.limits->depth, batch, shape.reduction);
+  if (!shape.limits->columns)
+    return depth;
+  Value isInside = code.less(column, limitAt(e, shape.limits->columns, batch, shape.columns));
+  return code.b.create<arith::SelectOp>(code.loc, isInside, depth, code.number(0));
+}
+
+void Band::prepareNotes() {
+  Dim matrices = graph::elementCount(layout.shape.bBatch);
+  wholes = kernel.addTemporary(matrices * layout.panels);
+}
+
+void Band::noteConstant(ArrayRef<char> bytes, int64_t count) {
+  for (int64_t i = 0; i < count && !isWhole; ++i)
+    isWhole = !std::isfinite(*graph::elementAt(bytes, layout.element, i));
+}
 
 /// Whether the element, 0 or positive, is infinity or NaN. Numbers without their sign are ordered
 /// as their bits are.
@@ -19,13 +49,13 @@ static Value isInfinite(Code &code, Type element, Value largest) {
   return code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::uge, largest, infinity);
 }
 
-/// Notes whether the packed panel at `target` has to be multiplied as a whole.
-void Contraction::noteWhole(Value target, Value panelNumber) {
+void Band::note(Value memory, Value target, Value panelNumber) {
   Code &code = kernel.code();
+  Type element = layout.element;
   Type bits = IntegerType::get(element.getContext(), element.getIntOrFloatBitWidth());
   int64_t magnitude = bits.getIntOrFloatBitWidth() == 64 ? INT64_MAX : INT32_MAX;
-  Value memory = packedPointer();
-  Value end = code.add(target, code.mul(kernel.dim(shape.reduction), code.number(panelWidth())));
+  Value end = code.add(
+      target, code.mul(kernel.dim(layout.shape.reduction), code.number(layout.panelWidth())));
   Value none = code.spread(code.integerOf(bits, 0));
   Values largest = code.fold(target, end, code.lanes, none, [&](Value at, ValueRange in) {
     Value lanes = code.b.create<arith::BitcastOp>(code.loc, none.getType(),
@@ -37,36 +67,12 @@ void Contraction::noteWhole(Value target, Value panelNumber) {
   Value most =
       code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXUI, largest.front());
   Value isWhole = isInfinite(code, element, most);
-  code.store(isWhole.getType(), isWhole, kernel.temporary(wholeTemporary), panelNumber);
+  code.store(isWhole.getType(), isWhole, kernel.temporary(wholes), panelNumber);
 }
 
-/// The limit of a matrix, from 0 to `most`.
-Value Contraction::limitAt(Elements &e, Value limit, ArrayRef<Index> batch, const Dim &most) {
-  Code &code = kernel.code();
-  DimVector dims = graph::dimsOf(limit);
-  Indices place(batch);
-  for (auto [index, dim] : llvm::zip(place, dims))
-    if (dim.isConstant(1))
-      index = e.uniform(code.number(0));
-  place.append(2, e.uniform(code.number(0)));
-  Value size = e.lanesOf(e.fromLanes(e.at(limit, place)));
-  return code.min(code.max(size, code.number(0)), kernel.dim(most));
-}
-
-/// How many terms the elements of a panel have that begins at this column.
-Value Contraction::depthOf(Elements &e, ArrayRef<Index> batch, Value column) {
-  Code &code = kernel.code();
-  if (!shape.limits)
-    return kernel.dim(shape.reduction);
-  Value depth = limitAt(e, shape.limits->depth, batch, shape.reduction);
-  if (!shape.limits->columns)
-    return depth;
-  Value isInside = code.less(column, limitAt(e, shape.limits->columns, batch, shape.columns));
-  return code.b.create<arith::SelectOp>(code.loc, isInside, depth, code.number(0));
-}
-
-SmallVector<Value> Contraction::emitBandSums(const RegisterTile &tile, const TileProduct &product,
-                                             ArrayRef<Value> rowNumbers, Value panelNumber) {
+SmallVector<Value> Band::sums(const TileProduct &product, ArrayRef<Value> rowNumbers,
+                              Value panelNumber, Sums sumsOf) {
+  const ProductShape &shape = layout.shape;
   Code &code = kernel.code();
   Value none = code.number(0), all = kernel.dim(shape.reduction);
   Value shift = kernel.dim(shape.band->shift);
@@ -82,8 +88,8 @@ SmallVector<Value> Contraction::emitBandSums(const RegisterTile &tile, const Til
   Value low = isLower ? none : edgeHigh, high = isLower ? edgeLow : all;
   Value first = isLower ? high : edgeLow, end = isLower ? edgeHigh : low;
   Type flag = code.b.getI1Type();
-  Value whole = wholeTemporary >= 0 ? code.load(flag, kernel.temporary(wholeTemporary), panelNumber)
-                                    : code.integerOf(flag, isWhole);
+  Value whole = wholes >= 0 ? code.load(flag, kernel.temporary(wholes), panelNumber)
+                            : code.integerOf(flag, isWhole);
   auto unlessWhole = [&](Value otherwise, Value bound) {
     return code.b.createOrFold<arith::SelectOp>(code.loc, whole, otherwise, bound);
   };
@@ -93,7 +99,7 @@ SmallVector<Value> Contraction::emitBandSums(const RegisterTile &tile, const Til
     for (Value row : product.aRows)
       rows.push_back(code.add(row, from));
     part.aRows = rows;
-    part.bOffset = code.add(product.bOffset, code.mul(from, code.number(panelWidth())));
+    part.bOffset = code.add(product.bOffset, code.mul(from, code.number(layout.panelWidth())));
     part.length = code.sub(to, from);
     part.counts = nullptr;
     if (isEdge)
@@ -102,7 +108,7 @@ SmallVector<Value> Contraction::emitBandSums(const RegisterTile &tile, const Til
         return isLower ? code.less(at, limits[row])
                        : code.less(limits[row], code.add(at, code.number(1)));
       };
-    part.start = emitSums(tile, part);
+    part.start = sumsOf(part);
   };
   sumUp(unlessWhole(none, low), unlessWhole(none, high), /*isEdge=*/false);
   sumUp(unlessWhole(none, first), unlessWhole(all, end), /*isEdge=*/true);

@@ -1,49 +1,167 @@
-// Left: left operands whose rows are side by side in memory, and the steps of the reduction apart.
+// Left: copies of a left operand that tiles cannot read as it is.
 //
-// A tile would read its rows from another page in each step. So they are copied first, those of a
-// tile one step after the other: [tile][step][row]. Reading some lines of a page at once and
-// writing in order, it takes less time than a transpose of the operand
-// (bench/notes/2026-11-25-training-speed.md).
+// Where rows are side by side in memory, and the steps of the reduction apart, a tile would read
+// its rows from another page in each step. So they are copied first, those of a tile one step after
+// the other: [tile][step][row]. Reading some lines of a page at once and writing in order, it takes
+// less time than a transpose of the operand (bench/notes/2026-11-25-training-speed.md).
 
-#include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/contraction/Left.h"
+
+#include "compiler/estimate/Thresholds.h"
+#include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
+Value LeftOperand::pointer() {
+  int64_t copy = tiles >= 0 ? tiles : border;
+  return copy >= 0 ? kernel.temporary(copy) : kernel.pointer(shape.a);
+}
+
+void LeftOperand::emitPhase() {
+  if (shape.needsBorder)
+    emitBorders();
+  else if (element != program::memoryType(graph::elementOf(shape.a)) || layout.isShifted())
+    emitConversion();
+  else if (isTiled())
+    emitTiles();
+}
+
+/// Elements of A as the tile reads them.
+Value LeftOperand::converted(Value lanes) {
+  Code &code = kernel.code();
+  if (layout.isShifted())
+    return code.b.create<arith::XOrIOp>(code.loc, lanes,
+                                        code.spread(code.integerOf(code.b.getI8Type(), -128)));
+  if (layout.depth != 2)
+    return lanes;
+  bool isUnsigned = graph::elementOf(shape.a).isUnsignedInteger();
+  Type words = Code::isVector(lanes) ? Type(code.vectorOf(element)) : element;
+  return isUnsigned ? code.b.createOrFold<arith::ExtUIOp>(code.loc, words, lanes)
+                    : code.b.createOrFold<arith::ExtSIOp>(code.loc, words, lanes);
+}
+
+/// All of A, converted.
+void LeftOperand::emitConversion() {
+  int64_t size = estimate::thresholdAt(shape.root, estimate::kProductCopy);
+  Dim count = graph::elementCount(graph::dimsOf(shape.a));
+  border = kernel.addTemporary(count * Dim(layout.elementBytes()) + Dim(4));
+  kernel.beginPhase();
+  Elements e(kernel, layout.group);
+  Code &code = kernel.code();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    Value first = code.mul(task, code.number(size));
+    Value end = code.min(code.add(first, code.number(size)), kernel.dim(count));
+    forLanes(e, first, end, [&](Value i) {
+      Value value = code.loadLanes(graph::elementOf(shape.a), kernel.pointer(shape.a), i, e.mask);
+      code.storeLanes(element, converted(value), kernel.temporary(border), i, e.mask);
+    });
+  });
+  kernel.endPhase(count.ceilDiv(Dim(size)), count.floorDiv(Dim(kernel.machine.lanes)));
+}
+
+/// Copies the image into the middle of a zeroed one, a row of pixels a task. What is read after
+/// the last element, up to the next 4 bytes, is there.
+void LeftOperand::emitBorders() {
+  auto conv = cast<graph::ConvOp>(shape.root);
+  DimVector x = graph::dimsOf(conv.getX());
+  size_t spatial = x.size() - 2;
+  DimVector padded(x);
+  for (size_t d = 0; d < spatial; ++d)
+    padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
+  border = kernel.addTemporary(graph::elementCount(padded) * Dim(layout.elementBytes()) + Dim(4));
+  kernel.beginPhase();
+  Elements e(kernel, layout.group);
+  Code &code = kernel.code();
+  Dim tasks = graph::elementCount(ArrayRef<Dim>(padded).take_front(spatial));
+  Dim rowLength = padded[spatial] * padded.back();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
+    Value start = code.mul(task, kernel.dim(rowLength));
+    Type from = graph::elementOf(conv.getX());
+    Value zero = converted(code.spread(code.constantOf(from, 0)));
+    auto clear = [&](Value low, Value high) {
+      forLanes(e, low, high, [&](Value i) {
+        code.storeLanes(element, zero, target, code.add(start, i), e.mask);
+      });
+    };
+    // Where this row lies in the image, if it does.
+    Value rest = task, isInside, place = code.number(0);
+    SmallVector<Value> index(spatial);
+    for (size_t i = spatial; i-- > 0;) {
+      Value extent = kernel.dim(padded[i]);
+      index[i] = i == 0 ? rest : code.rem(rest, extent);
+      if (i > 0)
+        rest = code.div(rest, extent);
+    }
+    for (size_t i = 0; i < spatial; ++i) {
+      Value at = i == 0 ? index[i] : code.sub(index[i], code.number(shape.low[i - 1]));
+      if (i > 0)
+        isInside = code.both(isInside, inside(e, e.uniform(at), kernel.dim(x[i])));
+      place = code.add(code.mul(place, kernel.dim(x[i])), at);
+    }
+    if (!isInside)
+      isInside = code.integerOf(code.b.getI1Type(), 1);
+    code.choose(
+        isInside, TypeRange(),
+        [&] {
+          Value channels = kernel.dim(x.back());
+          Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
+          Value count = kernel.dim(x[spatial] * x.back());
+          Value first = code.mul(place, count), end = code.add(left, count);
+          clear(code.number(0), left);
+          forLanes(e, code.number(0), count, [&](Value i) {
+            Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
+            Value at = code.add(start, code.add(left, i));
+            code.storeLanes(element, converted(value), target, at, e.mask);
+          });
+          clear(end, kernel.dim(rowLength));
+          return Values();
+        },
+        [&] {
+          clear(code.number(0), kernel.dim(rowLength));
+          return Values();
+        });
+  });
+  kernel.endPhase(tasks, tasks * rowLength);
+}
+
 /// Rows that are copied at once, at least those of a tile.
 static constexpr int64_t kRows = 128;
 
 /// Vectors are stored whole, so that each tile has some elements more.
-Dim Contraction::copiedTileSize() {
-  return shape.reduction * Dim(tiling().mostRows()) + Dim(kernel.machine.lanes);
+Dim LeftOperand::tileSize() {
+  return shape.reduction * Dim(layout.tiling().mostRows()) + Dim(kernel.machine.lanes);
 }
 
 /// Where the rows of a tile begin.
-Value Contraction::copiedTile(Value outer, Value tile) {
+Value LeftOperand::tileAt(Value outer, Value tile) {
   Code &code = kernel.code();
-  Value number = code.add(code.mul(outer, kernel.dim(tiling().count)), tile);
-  return code.mul(number, kernel.dim(copiedTileSize()));
+  Value number = code.add(code.mul(outer, kernel.dim(layout.tiling().count)), tile);
+  return code.mul(number, kernel.dim(tileSize()));
 }
 
 /// Copies all tiles, some of one run of rows per task.
-void Contraction::emitLeftCopy() {
-  Tiling tiles = tiling();
-  int64_t rows = std::max<int64_t>(1, tiles.mostRows()),
+void LeftOperand::emitTiles() {
+  ProductLayout::Tiling tiling = layout.tiling();
+  int64_t rows = std::max<int64_t>(1, tiling.mostRows()),
           atOnce = std::max<int64_t>(1, kRows / rows);
-  Dim blocks = tiles.count.ceilDiv(Dim(atOnce)), all = tiles.outer * tiles.count;
-  int64_t copies = kernel.addTemporary(all * copiedTileSize() * Dim(graph::bytesOf(element)));
+  Dim blocks = tiling.count.ceilDiv(Dim(atOnce)), all = tiling.outer * tiling.count;
+  int64_t copies = kernel.addTemporary(all * tileSize() * Dim(layout.elementBytes()));
   kernel.beginPhase();
-  Elements e(kernel, group);
+  Elements e(kernel, layout.group);
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     Value outer = code.div(task, kernel.dim(blocks)), zero = code.number(0);
     Value first = code.mul(code.rem(task, kernel.dim(blocks)), code.number(atOnce));
-    Value count = code.min(code.number(atOnce), code.sub(kernel.dim(tiles.count), first));
+    Value count = code.min(code.number(atOnce), code.sub(kernel.dim(tiling.count), first));
     Indices outside(shape.rows.size() + 1, e.uniform(zero));
-    Value base = placeOutside(e, outer, outside).second, extent = kernel.dim(tiles.rows);
-    Value source = aPointer(), target = kernel.temporary(copies);
+    Value base = layout.placeOutside(e, outer, outside).second, extent = kernel.dim(tiling.rows);
+    Value source = pointer(), target = kernel.temporary(copies);
     Value depth = kernel.dim(shape.reduction), step = kernel.dim(shape.aStep);
     auto copyTile = [&](Value row, Value to, Value k, bool isMasked) {
       Value from = code.add(code.add(base, row), code.mul(k, step));
@@ -60,8 +178,8 @@ void Contraction::emitLeftCopy() {
       Values firstRows, places;
       for (int64_t i = 0; i < atOnce; ++i) {
         Value tile = code.add(first, code.number(i));
-        firstRows.push_back(firstRowOf(tiles, tile));
-        places.push_back(copiedTile(outer, tile));
+        firstRows.push_back(layout.firstRowOf(tiling, tile));
+        places.push_back(tileAt(outer, tile));
       }
       code.forEach(zero, depth, 1, [&](Value k) {
         for (auto [row, place] : llvm::zip(firstRows, places))
@@ -73,20 +191,20 @@ void Contraction::emitLeftCopy() {
       code.forEach(zero, depth, 1, [&](Value k) {
         code.forEach(zero, count, 1, [&](Value i) {
           Value tile = code.add(first, i);
-          copyTile(firstRowOf(tiles, tile), copiedTile(outer, tile), k, true);
+          copyTile(layout.firstRowOf(tiling, tile), tileAt(outer, tile), k, true);
         });
       });
       return Values();
     };
     // Whole vectors after the first row of the last tile are rows, too.
-    Value end = code.add(firstRowOf(tiles, code.add(first, code.number(atOnce - 1))),
+    Value end = code.add(layout.firstRowOf(tiling, code.add(first, code.number(atOnce - 1))),
                          code.number(llvm::alignTo(rows, code.lanes)));
     Value areWhole = code.both(code.less(code.number(atOnce - 1), count),
                                code.less(end, code.add(extent, code.number(1))));
     code.choose(areWhole, TypeRange(), copyAll, copySome);
   });
-  kernel.endPhase(tiles.outer * blocks, all * copiedTileSize());
-  leftTemporary = copies;
+  kernel.endPhase(tiling.outer * blocks, all * tileSize());
+  tiles = copies;
 }
 
 } // namespace heddle::lower

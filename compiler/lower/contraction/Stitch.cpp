@@ -39,7 +39,7 @@ private:
   const Schedule &schedule;
   Value between; // what the product's epilogue ends with and the rows begin with
   bool isResult = false;
-  Contraction::Tiling tiles;
+  ProductLayout::Tiling tiles;
   int64_t tilesAtOnce = 1, rowStride = 0;
   Value firstRow; // of those in scratch
 };
@@ -49,7 +49,7 @@ LogicalResult Stitch::prepare() {
   between = mechanism::betweenOf(mechanism::opsOf(*group));
   if (!between || failed(contraction.prepare(between)) || failed(rows.prepare(between)))
     return failure();
-  tiles = contraction.tiling();
+  tiles = contraction.layout.tiling();
   if (!tiles.outer.isConstant(1))
     return kernel.refuse("the rows of its product are not in one run");
   isResult = llvm::is_contained(outputsOf(group), between);
@@ -90,7 +90,7 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
                                 " workers; apart, they share the columns of the product");
   // Apart, the right operand is read once and a result is read back. Here each worker walks the
   // whole of it, and once more for all rows that fit where it does not stay in the L2.
-  int64_t operand = graph::typicalSize(group->getParentOp(), contraction.operandBytes());
+  int64_t operand = graph::typicalSize(group->getParentOp(), contraction.layout.operandBytes());
   int64_t rowCount = graph::typicalSize(group->getParentOp(), rows.rowCount());
   int64_t walks = machine.workers;
   if (operand > machine.l2Bytes && rowCount > fitting)
@@ -113,7 +113,7 @@ void Stitch::emit() {
   contraction.emitOperands();
   Type element = graph::elementOf(between);
   if (!isResult)
-    contraction.store = [&](Elements &e, Value, Value value, Value row, Value column) {
+    contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
     };
   kernel.beginPhase();
@@ -122,10 +122,10 @@ void Stitch::emit() {
   kernel.forEachRun(tilesAtOnce, [&](Value first, Value end) {
     Elements::Scope scope(e);
     Value count = kernel.dim(tiles.rows);
-    firstRow = contraction.firstRowOf(tiles, first);
-    Value endRow = code.min(contraction.firstRowOf(tiles, end), count);
-    Value panels = kernel.dim(contraction.panelCount());
-    int64_t chunk = contraction.panelsOfChunk();
+    firstRow = contraction.layout.firstRowOf(tiles, first);
+    Value endRow = code.min(contraction.layout.firstRowOf(tiles, end), count);
+    Value panels = kernel.dim(contraction.layout.panels);
+    int64_t chunk = contraction.layout.panelsOfChunk();
     code.forEach(code.number(0), panels, chunk, [&](Value panel) {
       Elements::Scope scope(e);
       Value endPanel = code.min(code.add(panel, code.number(chunk)), panels);
@@ -142,8 +142,8 @@ void Stitch::emit() {
       e.unbind(between);
     });
   });
-  Dim work =
-      contraction.work() + rows.rowCount() * rows.rowLength() * Dim(estimate::opsPerElement(group));
+  Dim work = contraction.layout.work() +
+             rows.rowCount() * rows.rowLength() * Dim(estimate::opsPerElement(group));
   kernel.endPhase(tiles.count, work, rows.scratchBegin + rows.scratchBytes());
 }
 

@@ -2,29 +2,32 @@
 
 #include "compiler/lower/narrow/Filters.h"
 
+#include "compiler/lower/contraction/Contraction.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult NarrowConv::prepare() {
-  if (failed(Contraction::prepare(outputsOf(group))))
-    return failure();
-  filters = *shape.columns.constant();
-  auto length = shape.length.constant();
-  if (!length || *length == 0)
-    return kernel.refuse("its filters are empty");
-  run = *length;
-  vectors = llvm::divideCeil(filters, kernel.machine.lanes);
-  panels = Dim(1);
-  return success();
+NarrowFilters::NarrowFilters(const ProductLayout &layout)
+    : RightOperand(layout), shape(layout.shape), element(layout.element),
+      filters(*shape.columns.constant()), run(*shape.length.constant()) {}
+
+void NarrowFilters::prepare() {
+  if (auto constant = shape.b.getDefiningOp<graph::ConstantOp>())
+    packConstant(constant);
+  else
+    emitPacking();
 }
 
+Value NarrowFilters::pointer() { return data >= 0 ? constant() : kernel.temporary(packed); }
+
+Value NarrowFilters::constant() { return data >= 0 ? kernel.data(data) : Value(); }
+
 /// [out, in, window...] -> [piece of the window][vector of the run][out][lanes].
-void NarrowConv::packConstant() {
+void NarrowFilters::packConstant(graph::ConstantOp constant) {
   std::vector<char> storage;
   auto conv = cast<graph::ConvOp>(shape.root);
-  ArrayRef<char> bytes =
-      graph::constantBytes(conv.getW().getDefiningOp<graph::ConstantOp>().getValue(), storage);
+  ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
   int64_t lanes = kernel.machine.lanes, terms = *shape.reduction.constant();
   int64_t channels = *graph::dimsOf(conv.getW())[1].constant(), taps = terms / channels;
   std::vector<char> packed(terms / run * vectorsOfRun() * filters * lanes * sizeof(float), 0);
@@ -38,16 +41,15 @@ void NarrowConv::packConstant() {
                   sizeof(float));
     }
   }
-  packedData = kernel.addData(std::move(packed));
+  data = kernel.addData(std::move(packed));
 }
 
 /// A vector of a filter's row for each task and filter, number by number: they are few.
-void NarrowConv::emitPacking() {
+void NarrowFilters::emitPacking() {
   DimVector w = graph::dimsOf(cast<graph::ConvOp>(shape.root).getW());
   int64_t lanes = kernel.machine.lanes;
   Dim vectorsOfAll = shape.reduction.floorDiv(Dim(run)) * Dim(vectorsOfRun());
-  packedTemporary =
-      kernel.addTemporary(vectorsOfAll * Dim(filters * lanes * graph::bytesOf(element)));
+  packed = kernel.addTemporary(vectorsOfAll * Dim(filters * lanes * graph::bytesOf(element)));
   kernel.beginPhase();
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
@@ -56,16 +58,16 @@ void NarrowConv::emitPacking() {
     Value end = code.min(code.number(lanes), code.sub(code.number(run), inRun));
     Value first = code.add(code.mul(piece, code.number(run)), inRun);
     Value inputs = kernel.dim(w[1]), taps = kernel.dim(shape.taps);
-    Value weights = kernel.pointer(shape.b), packed = kernel.temporary(packedTemporary);
+    Value weights = kernel.pointer(shape.b), target = kernel.temporary(packed);
     code.forEach(code.number(0), code.number(filters), 1, [&](Value filter) {
       Value to =
           code.mul(code.add(code.mul(task, code.number(filters)), filter), code.number(lanes));
-      code.storeLanes(element, code.spread(code.constantOf(element, 0)), packed, to, {});
+      code.storeLanes(element, code.spread(code.constantOf(element, 0)), target, to, {});
       code.forEach(code.number(0), end, 1, [&](Value lane) {
         Value term = code.add(first, lane);
         Value input = code.add(code.mul(filter, inputs), code.rem(term, inputs));
         Value from = code.add(code.mul(input, taps), code.div(term, inputs));
-        code.store(element, code.load(element, weights, from), packed, code.add(to, lane));
+        code.store(element, code.load(element, weights, from), target, code.add(to, lane));
       });
     });
   });
@@ -74,8 +76,8 @@ void NarrowConv::emitPacking() {
 
 /// One vector of the image for each pixel, from `place` of its run on, times one of each filter. Of
 /// the fewer ones all are kept in registers, of the others one at a time.
-Values NarrowConv::step(ArrayRef<Value> pixels, Value panel, Value place, Value mask,
-                        ValueRange sums) {
+Values NarrowFilters::step(ArrayRef<Value> pixels, Value panel, Value place, Value mask,
+                           ValueRange sums) {
   Code &code = kernel.code();
   auto imageOf = [&](int64_t pixel) { return code.loadLanes(element, pixels[pixel], place, mask); };
   auto weightsOf = [&](int64_t filter) {
@@ -99,7 +101,8 @@ Values NarrowConv::step(ArrayRef<Value> pixels, Value panel, Value place, Value 
 }
 
 /// What lies after a run may be no number, so it is not read, although it would meet zeros.
-Values NarrowConv::sumRun(const TileProduct &product, Value aShift, Value piece, ValueRange sums) {
+Values NarrowFilters::sumRun(const TileProduct &product, Value aShift, Value piece,
+                             ValueRange sums) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes, whole = run / lanes * lanes;
   Values pixels;
@@ -114,8 +117,8 @@ Values NarrowConv::sumRun(const TileProduct &product, Value aShift, Value piece,
   return step(pixels, panel, code.number(whole), code.maskOf(code.number(run - whole)), next);
 }
 
-Values NarrowConv::sumPieces(const TileProduct &product, size_t depth, Value aShift, Value piece,
-                             ValueRange sums) {
+Values NarrowFilters::sumPieces(const TileProduct &product, size_t depth, Value aShift, Value piece,
+                                ValueRange sums) {
   if (depth == product.pieces.size())
     return sumRun(product, aShift, piece, sums);
   Code &code = kernel.code();
@@ -148,7 +151,9 @@ static Value sumOfLanes(Code &code, Values rows) {
   return rows[0];
 }
 
-SmallVector<Value> NarrowConv::emitSums(const RegisterTile &tile, const TileProduct &product) {
+SmallVector<Value> NarrowFilters::sums(const RegisterTile &tile, const TileProduct &product,
+                                       Value) {
+  int64_t vectors = layout.vectors;
   Code &code = kernel.code();
   Value zero = code.spread(code.constantOf(element, 0)), none = code.number(0);
   Values start(tile.rows * filters, zero);
@@ -176,13 +181,21 @@ SmallVector<Value> NarrowConv::emitSums(const RegisterTile &tile, const TileProd
   return results;
 }
 
-void NarrowConv::emit() {
-  emitOperands();
-  emitProducts();
-}
-
 LogicalResult emitNarrowConv(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  return carryOut<NarrowConv>(kernel, group, schedule);
+  Contraction contraction(kernel, group, schedule);
+  if (failed(contraction.prepare(outputsOf(group))))
+    return failure();
+  ProductLayout &layout = contraction.layout;
+  auto length = layout.shape.length.constant();
+  if (!length || *length == 0)
+    return kernel.refuse("its filters are empty");
+  layout.vectors = llvm::divideCeil(*layout.shape.columns.constant(), kernel.machine.lanes);
+  layout.panels = Dim(1);
+  if (kernel.isTrial)
+    return success();
+  contraction.emitOperands(std::make_unique<NarrowFilters>(layout));
+  contraction.emitProducts();
+  return success();
 }
 
 } // namespace heddle::lower

@@ -7,21 +7,24 @@
 #ifndef HEDDLE_LOWER_NARROW_FILTERS_H
 #define HEDDLE_LOWER_NARROW_FILTERS_H
 
-#include "compiler/lower/contraction/Contraction.h"
+#include "compiler/lower/contraction/Right.h"
 
 namespace heddle::lower {
 
-class NarrowConv : public Contraction {
+/// Few filters as the right operand of a product of one panel.
+class NarrowFilters : public RightOperand {
 public:
-  using Contraction::Contraction;
+  explicit NarrowFilters(const ProductLayout &layout);
 
-  mlir::LogicalResult prepare();
-  void emit();
+  void prepare() override;
+  Value pointer() override;
+  Value constant() override;
+  llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product,
+                                Value panel) override;
 
 private:
-  void packConstant() override;
-  void emitPacking() override;
-  llvm::SmallVector<Value> emitSums(const RegisterTile &tile, const TileProduct &product) override;
+  void packConstant(graph::ConstantOp constant);
+  void emitPacking();
   Values sumPieces(const TileProduct &product, size_t depth, Value aShift, Value piece,
                    mlir::ValueRange sums);
   Values sumRun(const TileProduct &product, Value aShift, Value piece, mlir::ValueRange sums);
@@ -29,7 +32,10 @@ private:
               mlir::ValueRange sums);
   int64_t vectorsOfRun() const { return llvm::divideCeil(run, kernel.machine.lanes); }
 
-  int64_t filters = 0, run = 0; // elements that are contiguous in the image and in a filter's row
+  const ProductShape &shape;
+  Type element;
+  int64_t filters, run;           // elements that are contiguous in the image and in a filter's row
+  int64_t data = -1, packed = -1; // of a constant; of others, a temporary
 };
 
 } // namespace heddle::lower

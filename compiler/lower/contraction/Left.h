@@ -1,0 +1,43 @@
+// Left: the left operand of a product as register tiles read it: where it lies, or a copy.
+#ifndef HEDDLE_LOWER_CONTRACTION_LEFT_H
+#define HEDDLE_LOWER_CONTRACTION_LEFT_H
+
+#include "compiler/lower/contraction/Layout.h"
+
+namespace heddle::lower {
+
+class LeftOperand {
+public:
+  explicit LeftOperand(const ProductLayout &layout)
+      : layout(layout), kernel(layout.kernel), shape(layout.shape), element(layout.element) {}
+
+  /// The phase that copies it, where tiles cannot read it as it is: an image with borders around
+  /// it, converted integers, or steps of the reduction that are apart in memory.
+  void emitPhase();
+
+  Value pointer();
+  /// Whether it is a copy with borders, or converted.
+  bool isConverted() const { return border >= 0; }
+  /// Whether tiles read copies of their own: one step after the other, the rows of each side by
+  /// side.
+  bool isTiled() const { return !shape.aStep.isConstant(1); }
+  /// Where the rows of a tile begin in those.
+  Value tileAt(Value outer, Value tile);
+
+private:
+  Dim tileSize();
+  Value converted(Value lanes);
+  void emitBorders();
+  void emitConversion();
+  void emitTiles();
+
+  const ProductLayout &layout;
+  KernelBuilder &kernel;
+  const ProductShape &shape;
+  const Type &element;
+  int64_t border = -1, tiles = -1; // temporaries
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_CONTRACTION_LEFT_H

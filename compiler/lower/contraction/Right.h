@@ -1,0 +1,54 @@
+// Right: the right operand of a product, as panels of its columns that register tiles read.
+//
+// Constants are packed at compile time, and those in fewer bits stay so (stored/Panels.h); others
+// are packed in a phase of their own, or by the tasks that multiply by them where no two need the
+// same; what memory has as one panel already is read there.
+#ifndef HEDDLE_LOWER_CONTRACTION_RIGHT_H
+#define HEDDLE_LOWER_CONTRACTION_RIGHT_H
+
+#include "compiler/lower/contraction/Cut.h"
+#include "compiler/lower/contraction/Microkernel.h"
+
+namespace heddle::lower {
+
+class RightOperand {
+public:
+  virtual ~RightOperand() = default;
+
+  /// Constants of the kernel, or the phase before the products that packs.
+  virtual void prepare() {}
+  /// The panels that tiles read; null where they read others than panels of floats.
+  virtual Value pointer() = 0;
+  /// The panels where they are constants; null otherwise.
+  virtual Value constant() { return {}; }
+  /// What the accumulators of a tile begin with at a panel; none: zeros.
+  virtual llvm::SmallVector<Value> startOf(Value panel, int64_t rows) { return {}; }
+  /// The vectors of the result's columns at a panel, row by row.
+  virtual llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product,
+                                        Value panel);
+
+  /// Whether panels have to be in the worker's scratch before tiles read them: all, those that
+  /// several tiles share, or none.
+  enum class Scratch { None, Shared, All };
+  virtual Scratch scratch() const { return Scratch::None; }
+  /// Puts panels [first, end) of a matrix there.
+  virtual void fill(Value matrix, Value first, Value end) {}
+  void release() { held = {}; }
+  /// Where a panel begins among those at pointer(), in panels.
+  Value placeOf(Value panel);
+
+protected:
+  explicit RightOperand(const ProductLayout &layout) : layout(layout), kernel(layout.kernel) {}
+
+  const ProductLayout &layout;
+  KernelBuilder &kernel;
+  Value held; // the number of the first panel that is in the scratch, if any are
+};
+
+/// How the product's right operand is read; by tasks that pack it only if `mayPackInTasks`.
+std::unique_ptr<RightOperand> rightOperandOf(const ProductLayout &layout, Band &band,
+                                             bool mayPackInTasks);
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_CONTRACTION_RIGHT_H
