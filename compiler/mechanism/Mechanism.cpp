@@ -22,10 +22,10 @@ StringRef nameOf(CardType type) {
 
 ArrayRef<const Mechanism *> all() {
   static constexpr const Mechanism *kAll[] = {
-      &kPointwise,     &kPlace,          &kRows,         &kContraction,       &kNarrowConv,
-      &kWinograd,      &kFilterGradient, &kStitch,       &kAttention,         &kAttentionGradient,
-      &kWindow,        &kSerial,         &kOnednnMatmul, &kOnednnConvolution, &kOnednnLayerNorm,
-      &kKernelProduct, &kKernelRows,     &kKernelNest};
+#define HEDDLE_MECHANISM(name) &k##name,
+#include "compiler/mechanism/mechanisms.def"
+#undef HEDDLE_MECHANISM
+  };
   return kAll;
 }
 

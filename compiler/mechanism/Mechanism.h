@@ -62,9 +62,9 @@ struct Mechanism {
 };
 
 /// The rows, each defined in the file of its mechanism.
-extern const Mechanism kPointwise, kPlace, kRows, kContraction, kNarrowConv, kWinograd,
-    kFilterGradient, kStitch, kAttention, kAttentionGradient, kWindow, kSerial, kOnednnMatmul,
-    kOnednnConvolution, kOnednnLayerNorm, kKernelProduct, kKernelRows, kKernelNest;
+#define HEDDLE_MECHANISM(name) extern const Mechanism k##name;
+#include "compiler/mechanism/mechanisms.def"
+#undef HEDDLE_MECHANISM
 llvm::ArrayRef<const Mechanism *> all();
 /// Null for a name that no mechanism has.
 const Mechanism *find(llvm::StringRef name);
