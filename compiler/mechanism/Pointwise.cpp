@@ -9,7 +9,7 @@ namespace heddle::mechanism {
 /// All that has elements which can be computed one at a time, in any order.
 static Fit fitsPointwise(const Mechanism &, Ops ops, std::string &why) {
   for (Operation *op : ops)
-    if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
+    if (graph::isScatter(op))
       return refuse(why, named(op) + " writes its elements in order");
   return Fit::Full;
 }

@@ -17,7 +17,7 @@ static bool isFill(Operation *op) {
 static Fit fitsSerial(const Mechanism &, Ops ops, std::string &why) {
   Operation *scatter = nullptr;
   for (Operation *op : ops)
-    if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op)) {
+    if (graph::isScatter(op)) {
       if (scatter)
         return refuse(why, "it is for one scatter alone");
       scatter = op;

@@ -42,14 +42,12 @@ void Services::bindMade(Value result, Value frame, int64_t first, ArrayRef<Value
 }
 
 void Services::write(Operation *op) {
-  bool isOfStrings = isa<graph::StringConcatOp, graph::StringSplitOp, graph::StringNormalizeOp,
-                         graph::StringMatchOp, graph::StringCastOp>(op);
   if (isa<graph::RunSeedOp>(op))
     memory.pointers[op->getResult(0)] = host.area(program::Area::Seed);
   else if (auto decode = dyn_cast<graph::ImageDecodeOp>(op))
     writeImageDecode(decode);
   else
-    isOfStrings ? writeStringOp(op) : writeListOp(op);
+    op->hasTrait<graph::OnStrings>() ? writeStringOp(op) : writeListOp(op);
 }
 
 static constexpr StringRef kPosition = "position %lld is outside of a sequence of %lld tensors";

@@ -1,9 +1,9 @@
 // LanesSiblings: whether groups that walk the same elements or rows are better one kernel with
 // several results, on processors with vector registers and caches.
 
-#include "compiler/graph/Typical.h"
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/estimate/Traffic.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/partition/policy/Lanes.h"
 
@@ -30,8 +30,9 @@ static bool fillsWorkers(Operation *at, const Group &group) {
     if (ArrayRef<int64_t> axes = graph::reducedAxes(member); !axes.empty()) {
       auto kept = ArrayRef<graph::Dim>(dims).drop_back(axes.size());
       auto length = graph::elementCount(ArrayRef<graph::Dim>(dims).take_back(axes.size()));
-      bool isSharedOut = graph::elementCount(kept).constant() &&
-                         length.constant().value_or(0) >= estimate::thresholdAt(at, estimate::kLongRow);
+      bool isSharedOut =
+          graph::elementCount(kept).constant() &&
+          length.constant().value_or(0) >= estimate::thresholdAt(at, estimate::kLongRow);
       return isSharedOut || all <= estimate::thresholdAt(at, estimate::kParallelWork) ||
              graph::typicalSize(at, graph::elementCount(kept)) >= kLeastRows;
     }

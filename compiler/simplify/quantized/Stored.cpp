@@ -156,8 +156,8 @@ int64_t View::repeatsOfRows() const {
   return count;
 }
 
-/// Ops that a View can express.
-bool isViewed(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op); }
+/// Whether a View can express the op.
+bool isViewed(Operation *op) { return isRearrangement(op); }
 
 /// Codes, and the difference of two, are the same numbers there.
 bool isExact(CastOp cast) {
