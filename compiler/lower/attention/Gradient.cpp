@@ -198,7 +198,7 @@ void AttentionGradientKernel::forEachTile(Elements &e, const Panels &panels, Val
   });
 }
 
-/// Of a strip's rows in a buffer of the scratch.
+/// Offsets of a strip's rows in a buffer of the scratch.
 Values AttentionGradientKernel::rowOffsets(Value strip, int64_t count, const Dim &stride) {
   Code &code = kernel.code();
   Values offsets;
@@ -311,7 +311,7 @@ void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &s
   });
 }
 
-/// Of a row and column of the sums, in the matrix of a result or of the other operand.
+/// Place of a row and column of the sums, in the matrix of a result or of the other operand.
 Indices AttentionGradientKernel::placeOf(const mechanism::WeightProduct &sum, Index row,
                                          Index column) const {
   Indices place = batch;

@@ -135,7 +135,7 @@ bool AttentionKernel::areMasksOfKeys() const {
   });
 }
 
-/// What the masks make of a score of 0.
+/// The masked value of a score of 0.
 Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   Code &code = kernel.code();
   Value mask = code.spread(code.constantOf(number, 0));
@@ -199,7 +199,7 @@ Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const
   return largestOfLanes(best[0]);
 }
 
-/// Of the head in the scratch. Masks that all queries share are read once.
+/// Bounds of the head in the scratch. Masks that all queries share are read once.
 AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRow) {
   if (!masks)
     return {};
@@ -237,8 +237,8 @@ Value AttentionKernel::boundOfQueries(Elements &e, const Slab &slab) {
   return largestOfLanes(foldScoped(e, code.number(0), rowsOfSlab(slab), none, visit)[0]);
 }
 
-/// Of these rows: the largest mask of each panel goes to the scratch, the least of the rows'
-/// largest ones comes back.
+/// Stores the largest mask of each panel of these rows in the scratch; returns the least of the
+/// rows' largest ones.
 Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(keyPanels.count());

@@ -24,7 +24,7 @@ struct Sampler {
   graph::ResizeOp op;
   Code &code = e.code();
   Type f32 = code.b.getF32Type();
-  /// Of weighted elements and their sums.
+  /// Type of weighted elements and their sums.
   Type sumType = graph::elementOf(op.getX()).isF64() ? Type(code.b.getF64Type()) : f32;
 
   Value number(Value like, double value) {

@@ -69,8 +69,8 @@ private:
     });
   }
 
-  /// Where lanes differ in their place, what they share has a branch of its own: a mask would not
-  /// hold what is read once for all of them.
+  /// Whether lanes differ in their place: what they share then has a branch of its own, as a mask
+  /// would not hold what is read once for all of them.
   bool hasLanes() const {
     return llvm::any_of(place, [](const Index &index) { return !index.isUniform(); });
   }

@@ -156,7 +156,7 @@ void Bindings::bind(graph::RangeOp op) {
     Value value = code.load(element, memory.pointerOf(tensor), zero);
     return value.getType() == f64 ? value : builder.create<arith::ExtFOp>(code.loc, f64, value);
   };
-  // Of integers, what the quotient says about the largest counts only decides whether to refuse.
+  // The quotient of integers, inexact for the largest counts, only decides whether to refuse.
   auto exactly = [&](Value steps) -> Value {
     if (isFloat)
       return builder.create<arith::FPToSIOp>(code.loc, i64, steps);

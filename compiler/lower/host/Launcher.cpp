@@ -49,7 +49,7 @@ void Launcher::store(Value word, int64_t slot) {
   code.store(builder.getI64Type(), word, arguments, code.number(slot));
 }
 
-/// What the group's result is in memory, for a tensor that the group yields.
+/// The memory of a tensor: that of the group's result, if the group yields it.
 Value Launcher::tensorOf(graph::GroupOp group, Value tensor) {
   Block *body = &group.getBody().front();
   for (auto [i, output] : llvm::enumerate(body->getTerminator()->getOperands()))

@@ -15,7 +15,7 @@ struct Routine {
 };
 } // namespace
 
-/// In the order of the outcomes of runtime/library/custom.h.
+/// Messages are in the order of the outcomes of runtime/library/custom.h.
 static Routine customRoutine(graph::CustomOp op) {
   std::vector<char> storage;
   auto constant = op.getAbout().getDefiningOp<graph::ConstantOp>();

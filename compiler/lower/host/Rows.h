@@ -12,7 +12,7 @@
 
 namespace heddle::lower {
 
-/// What an input says of the rows of a ragged model.
+/// Lengths of the rows of a ragged model, as an input gives them.
 class Lengths {
 public:
   Lengths(Writer &host, SizeCode &sizes, graph::RowLengthsOp op)

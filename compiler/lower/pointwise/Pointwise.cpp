@@ -238,7 +238,7 @@ private:
     return llvm::map_to_vector(roots, [](const Root &root) { return root.value; });
   }
 
-  /// Where the first `count` runs are at their element `number`, in row-major order.
+  /// The place in the first `count` runs of their element `number`, in row-major order.
   Indices placeOf(Elements &elements, Value number, size_t count) {
     Code &code = kernel.code();
     Indices place(rank, elements.uniform(code.number(0)));
@@ -353,7 +353,7 @@ private:
     return Squares{runs[runs.size() - 2].dimension, last.dimension, last.extent, isInterleaved};
   }
 
-  /// Which runs make the tasks: enough elements in one, enough tasks for the workers.
+  /// Chooses the runs that make the tasks: enough elements in one, enough tasks for the workers.
   void split(bool isSquares) {
     int64_t inside = graph::typicalSize(group->getParentOp(), runs.back().extent),
             lanes = kernel.code().lanes;

@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Of a row whose width is known, at most so many tiles are written out one by one.
+/// Most tiles that are written out one by one in a row whose width is known.
 static constexpr int64_t kMostAtBorder = 4;
 
 /// Besides sums, a few registers hold weights and pixels of the image.

@@ -81,7 +81,7 @@ void Winograd::chooseBlocks() {
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
   }
-  // Of the register tiles that are not much smaller, the one that wastes the fewest rows.
+  // Take the register tile that wastes the fewest rows, of those that are not much smaller.
   most = std::min(most, tilesOfBlock);
   tileRows = most;
   for (int64_t rows = most; rows >= std::max<int64_t>(1, most * 2 / 3); --rows)
