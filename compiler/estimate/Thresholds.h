@@ -101,7 +101,7 @@ inline constexpr Threshold kArgRow = {
 /// All of them, in order.
 llvm::ArrayRef<const Threshold *> thresholds();
 
-/// What the module around `at`, which may be null, says, else the default.
+/// The value that the module around `at`, which may be null, sets, else the default.
 int64_t thresholdAt(mlir::Operation *at, const Threshold &threshold);
 
 /// Notes in the module the machine's own, and `values`, which a plan sets, over them.

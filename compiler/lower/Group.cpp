@@ -167,7 +167,7 @@ static void letPagesGo(ElementsAttr weights) {
     support::letPagesGo(resource.getRawHandle().getBlob()->getData());
 }
 
-/// What kernels read of weights, they have in their own order now.
+/// Lets weights go: kernels have what they read of them in their own order now.
 static void letWeightsGo(graph::GroupOp group) {
   group.walk([](Operation *op) {
     for (Value operand : op->getOperands())

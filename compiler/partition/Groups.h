@@ -48,7 +48,7 @@ public:
 
   /// Whether the mechanism serves these ops and, where there are cards, one of them is for them.
   bool serves(const Mechanism &mechanism, OpSet ops) const;
-  /// The same of ops that are in order, operands first.
+  /// Says so of ops that are in order, operands first.
   bool servesInOrder(const Mechanism &mechanism, llvm::ArrayRef<mlir::Operation *> ordered) const;
 
   /// Makes a graph.group of each.

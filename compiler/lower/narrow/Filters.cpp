@@ -98,7 +98,7 @@ Values NarrowConv::step(ArrayRef<Value> pixels, Value panel, Value place, Value 
   return next;
 }
 
-/// What lies after a run may be no number, so it is not read, although it would meet zeros.
+/// Sums a run, without reading what lies after it, which may be NaN, although it would meet zeros.
 Values NarrowConv::sumRun(const TileProduct &product, Value aShift, Value piece, ValueRange sums) {
   Code &code = kernel.code();
   int64_t lanes = code.lanes, whole = run / lanes * lanes;

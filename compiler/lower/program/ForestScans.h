@@ -9,7 +9,7 @@
 
 namespace heddle::lower {
 
-/// What the runtime's routine reads beside the nodes and roots of graph.forest, all words i32. Of
+/// Words, all i32, that the runtime's routine reads beside graph.forest's nodes and roots. Of
 /// each tree: how many conditions it has, 0 where rows walk down it; then each condition: feature,
 /// limit, and two words with a bit for each leaf that can still be reached where the feature's key
 /// is above the limit; then the node of each leaf, one more than conditions. The first leaf that

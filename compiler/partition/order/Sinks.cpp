@@ -67,7 +67,7 @@ private:
         llvm::for_each(moved, add);
   }
 
-  /// What has to run for the sink that waits for the fewest.
+  /// Ops that have to run for the sink that waits for the fewest.
   SmallVector<Operation *> nearestThatPays(Operation *op) const {
     SmallVector<Operation *> nearest;
     for (Operation *sink : sinksNear(op))
@@ -115,7 +115,7 @@ private:
     return graph::typicalSize(function, estimate::bytesOf(value));
   }
 
-  /// What has to run for the sink, in order, if it can run now and that frees memory.
+  /// Ops that have to run for the sink, in order, if it can run now and that frees memory.
   std::optional<SmallVector<Operation *>> whatPays(Operation *sink) const {
     llvm::SetVector<Operation *> moved;
     moved.insert(sink);

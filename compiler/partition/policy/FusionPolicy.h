@@ -8,7 +8,7 @@
 
 namespace heddle::partition {
 
-/// What a policy may ask about the block while it is split, last op to first.
+/// Questions that a policy may ask about the block while it is split, last op to first.
 struct Surroundings {
   /// Whether the op is in some group already.
   llvm::function_ref<bool(mlir::Operation *)> isGrouped;
