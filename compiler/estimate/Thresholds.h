@@ -77,7 +77,7 @@ inline constexpr Threshold kRowBlock = {
     "rows; 0: never",
     12 << 10, 0, 1 << 30};
 
-// How far ahead memory is asked for (2026-11-21-kernels.md, 2026-11-23-kernels.md,
+// Distances ahead at which memory is asked for (2026-11-21-kernels.md, 2026-11-23-kernels.md,
 // 2026-11-22-stored-weights.md).
 inline constexpr Threshold kFetchFilters = {
     "fetch_filters", "elements of a filter that is packed in the run", 128, 0, 1 << 20};

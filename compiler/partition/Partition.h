@@ -61,7 +61,7 @@ struct Options {
   bool joinsSiblings = true;
   /// Name and step of groups that turned out to be no kernel, or not worth it: such are not made.
   std::set<std::pair<std::string, std::string>> refused;
-  /// With a plan: the region of each group that is launched together with others.
+  /// Regions of groups that are launched together with others, if there is a plan.
   std::optional<std::map<std::string, int64_t>> regions;
 };
 

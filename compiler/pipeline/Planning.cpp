@@ -63,7 +63,7 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   return groups;
 }
 
-/// How simplify has left convolutions and pools.
+/// Layouts of convolutions and pools, as simplify has left them.
 static simplify::Layouts layoutsOf(ModuleOp module) {
   simplify::Layouts layouts;
   if (auto made = module->getAttrOfType<DictionaryAttr>(simplify::kLayouts))

@@ -38,8 +38,8 @@ struct Tile {
 };
 } // namespace
 
-/// How much longer a column takes in a panel that leaves the L2 from one tile of rows to the next
-/// (bench/notes/2026-11-25-training.md).
+/// Factor by which a column takes longer in a panel that leaves the L2 from one tile of rows to the
+/// next (bench/notes/2026-11-25-training.md).
 static double missesOf(const ProductSize &size, int64_t columns, const program::Machine &machine) {
   constexpr double kRoom = 0.7, kCost = 1.5;
   if (size.rows && *size.rows <= machine.lanes)

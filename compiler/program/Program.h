@@ -56,7 +56,7 @@ struct Weights {
   /// Returns the offset. The bytes must outlive this.
   int64_t borrow(llvm::ArrayRef<char> bytes);
   int64_t own(std::vector<char> bytes);
-  /// For the next program: the same pieces, none of them used.
+  /// A copy for the next program: the same pieces, none of them used.
   Weights shared() const;
 
 private:

@@ -149,7 +149,7 @@ void AttentionGradientKernel::chooseTiles() {
   }
 }
 
-/// As many rows as a quarter of the L2 holds the scores of, whole strips.
+/// Rows whose scores a quarter of the L2 holds, whole strips.
 int64_t AttentionGradientKernel::slabRows(int64_t stripRows, const Dim &bytesOfRow) {
   int64_t bytes = std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), bytesOfRow));
   int64_t fitting = std::min<int64_t>(kernel.machine.l2Bytes / 4 / bytes, 64);
@@ -420,7 +420,7 @@ Value AttentionGradientKernel::areFinite(const Dim &offset, const Dim &elements)
                                       code.constantOf(number, 0));
 }
 
-/// From the first key to the last one that has a weight other than 0, whole vectors; all where that
+/// Keys from the first to the last one that has a weight other than 0, whole vectors; all if that
 /// may not be asked.
 AttentionGradientKernel::Keys AttentionGradientKernel::weighedKeys(Elements &e, const Slab &slab) {
   Code &code = kernel.code();

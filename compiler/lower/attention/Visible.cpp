@@ -152,7 +152,7 @@ Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   return mask;
 }
 
-/// Without their signs numbers are ordered as their bits are, infinity and NaN last.
+/// Bits without signs, which are ordered as numbers without signs are, infinity and NaN last.
 Value AttentionKernel::magnitudesAt(Value pointer, Value index, Value mask) {
   Code &code = kernel.code();
   Type integer = code.b.getI32Type();
@@ -295,7 +295,7 @@ AttentionKernel::Keys AttentionKernel::panelsOf(Value low, Value high) {
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }
 
-/// Those on the side that some row of the slab sees. None where a row sees no key at all, since it
+/// Keys on the side that some row of the slab sees. None if a row sees no key at all, since it
 /// takes the mean of all values.
 AttentionKernel::Keys AttentionKernel::keysOfSide(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
@@ -322,7 +322,7 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
   auto less = [&](Value x, Value y) -> Value {
     return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, x, y);
   };
-  /// How far below the largest mask of a row one is that leaves no weight.
+  /// The distance below the largest mask of a row at which one leaves no weight.
   auto reachOf = [&] {
     auto times = [&](Value x, Value y) -> Value {
       return code.b.create<arith::MulFOp>(code.loc, x, y);

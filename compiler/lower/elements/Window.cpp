@@ -174,7 +174,7 @@ static Value sumOf(Code &code, Value x, Value y) {
   return code.b.create<arith::AddIOp>(code.loc, x, y);
 }
 
-/// False where either is NaN.
+/// Whether they are equal: false if either is NaN.
 static Value equal(Code &code, Value x, Value y) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType())))
     return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, x, y);

@@ -163,7 +163,7 @@ void Bindings::bind(graph::RangeOp op) {
     Value delta = memory.readInteger(op.getDelta(), 0);
     Value start = memory.readInteger(op.getStart(), 0),
           limit = memory.readInteger(op.getLimit(), 0);
-    // As unsigned numbers the distance and the opposite of delta are exact, whatever they are.
+    // The distance and the opposite of delta are exact as unsigned numbers, whatever they are.
     Value isBack = code.less(delta, zero);
     auto choose = [&](Value yes, Value no) -> Value {
       return builder.createOrFold<arith::SelectOp>(code.loc, isBack, yes, no);

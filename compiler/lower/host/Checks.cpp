@@ -270,7 +270,7 @@ Value Checks::isBeyondMemory(const Check &check, Value *overflow) {
   return code.less(most, product);
 }
 
-/// Those that the inputs decide, of what runs in any case, each once.
+/// Visits checks that the inputs decide, of what runs in any case, each once.
 void Checks::forEachOfEntry(llvm::function_ref<void(const Check &)> visit) {
   llvm::StringSet<> seen;
   auto checkOp = [&](Operation *op) {

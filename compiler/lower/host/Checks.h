@@ -30,7 +30,7 @@ public:
   /// The number of the first message whose check fails, 0 if all hold, in heddle_program_sizes. The
   /// message's numbers are stored at `values`.
   Value writeEntry(const EntrySizes &entrySizes, Value values);
-  /// Takes it that what those have shown holds from here on, in heddle_program_run.
+  /// Assumes in heddle_program_run that what those have shown holds from here on.
   void assumeEntry();
 
   /// Begins a block, until `endBlock`: what is checked in it holds as long.

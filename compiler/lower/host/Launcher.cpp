@@ -35,7 +35,7 @@ int64_t Regions::argumentSlots(func::FuncOp model) {
       return;
     for (graph::GroupOp member : members)
       slots += kernels.at(member)->arguments.size() + 1;
-    // Those of its region that are launched alone come after.
+    // Slots of those of its region that are launched alone come after.
     most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostOfOne : 0));
   });
   return std::max(most, mostOfOne);
@@ -160,7 +160,7 @@ void Launcher::launch(func::FuncOp target, Value slots, Value tasks, Value work,
   });
 }
 
-/// How many of a kernel's tasks are before `part` of `all` tasks of a region of `count` kernels, of
+/// Tasks of a kernel that are before `part` of `all` tasks of a region of `count` kernels, of
 /// which it is number `i`, after kernels of `before` tasks. In a region of equal kernels they are
 /// one kernel after the other, so that a worker reads the weights of few. Where kernels differ a
 /// task of one is not as long as one of another: each kernel's tasks are shared out for themselves,

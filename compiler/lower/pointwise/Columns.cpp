@@ -35,7 +35,7 @@ public:
       : kernel(kernel), group(group), reductions(columns.reductions), full(columns.full),
         column(full.back()), lanes(kernel.machine.lanes) {}
 
-  /// How columns and rows are shared out.
+  /// Shares out columns and rows.
   void layOut() {
     int64_t most = std::max<int64_t>(1, kMostVectors / (int64_t)reductions.size());
     vectors = std::clamp<int64_t>(llvm::divideCeil(typical(column), lanes), 1, most);

@@ -73,7 +73,7 @@ protected:
       kernel.code().lanes = 1;
   }
 
-  /// How many tasks may share the result: those that write parts of one byte would meet in it.
+  /// Most tasks that may share the result: those that write parts of one byte would meet in it.
   int64_t mostTasks() const {
     return element.getIntOrFloatBitWidth() < 8 ? 1 : kernel.machine.workers;
   }

@@ -33,7 +33,7 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
-/// Those of each of the images that a dilation makes, in turn: some of the last may have no pixel.
+/// Tiles of each of the images that a dilation makes, in turn: some of the last may have no pixel.
 Dim Winograd::tilesAlong(size_t axis) {
   Dim ofOne = atLeastNone(y[1 + axis]).ceilDiv(Dim(step(axis)));
   return ofOne.ceilDiv(Dim(outputs())) * Dim(step(axis));

@@ -65,7 +65,7 @@ private:
   void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
 
   bool areFiltersKnown() { return conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr; }
-  /// From one row of a tile to the next, and from one column.
+  /// Distance from one row of a tile to the next, and from one column.
   int64_t step(size_t axis) { return conv.getDilations()[axis]; }
   Dim tilesAlong(size_t axis);
   Value pixelOf(Value tile, size_t axis);

@@ -31,7 +31,7 @@ public:
     return seats.at(head) < seats.at(other);
   }
   size_t size() const { return order.size(); }
-  /// Null where a unit was that has become part of another one.
+  /// The head at a seat; null if its unit has become part of another one.
   mlir::Operation *at(size_t seat) const { return order[seat]; }
 
 private:

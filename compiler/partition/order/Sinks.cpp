@@ -86,7 +86,7 @@ private:
            });
   }
 
-  /// Those that read what the op makes or reads, directly or through a few others.
+  /// Sinks that read what the op makes or reads, directly or through a few others.
   SmallVector<Operation *> sinksNear(Operation *op) const {
     llvm::SetVector<Operation *> near;
     auto addReaders = [&](Value value) {
