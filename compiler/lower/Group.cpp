@@ -47,7 +47,7 @@ static Emit emitterOf(const mechanism::Mechanism *mechanism) {
   return found == std::end(kLowerings) ? nullptr : found->emit;
 }
 
-/// The schedule that the dictionary says, null where nothing was chosen.
+/// The schedule that the dictionary says, null if nothing was chosen.
 static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   Schedule schedule;
   schedule.group = group.getName().str();

@@ -22,7 +22,7 @@ enum class Post : int64_t { Add, Sub, Mul, Div, Gelu };
 
 /// One dimension of an input or output, as heddle_io_dim_t.
 struct IoDim {
-  int64_t value;  // -1 when not constant
+  int64_t value;  // -1 if not constant
   int64_t symbol; // index into Program::symbols, or -1
   std::string text;
 };

@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Reads from the logits back to the scores: masks, then factors. nullopt where something else
+/// Reads from the logits back to the scores: masks, then factors. nullopt if something else
 /// is between them.
 static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int depth = 8) {
   if (value == scores)

@@ -46,7 +46,7 @@ private:
   /// A row of the image: its first element, and whether it is inside; null: it is.
   struct ImageRow {
     Value first, isInside;
-    Value among(Code &code, Value count) const; // so many of it, none outside
+    Value among(Code &code, Value count) const; // `count`, 0 outside
   };
   /// Columns of one line at one place that count, and where the image is there.
   struct Span {

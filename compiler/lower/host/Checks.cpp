@@ -159,7 +159,7 @@ private:
       auto isSafe = [](const Dim &dim) { return dim.isNeverNegative(); };
       if (isSafe(first) && isSafe(from[i] - last - Dim(1)))
         continue;
-      Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 where it takes none
+      Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 if it takes none
       requireFit(Dim(0), some * first, Fit::OrLess, kOutside);
       requireFit(some * (last + Dim(1)), from[i] * some, Fit::OrLess, kOutside);
     }
@@ -325,7 +325,7 @@ bool Checks::isEntryKnown(const Check &check) const {
          llvm::all_of(check.shape, [&](const Dim &size) { return storage.isEntryKnown(size); });
 }
 
-/// The numbers of the check's message; none where its text tells all.
+/// The numbers of the check's message; none if its text tells all.
 Values Checks::toldBy(const Check &check) {
   if (check.kind == Check::Memory)
     return {};

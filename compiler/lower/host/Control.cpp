@@ -78,7 +78,7 @@ void Control::write(graph::ScanOp op) {
   // Stacked slices lie in memory of `length` slices. If only the body knows how large a slice is,
   // the first one says it, and the memory is made then; loops carry it with the sizes.
   struct Stack {
-    Value slice, result, room; // room: null where the first slice makes it
+    Value slice, result, room; // room: null if the first slice makes it
     size_t state;              // of the memory and then the sizes, among what is carried
   };
   SmallVector<Stack> stacks;

@@ -108,7 +108,7 @@ void Launcher::storeArguments(graph::GroupOp group, int64_t base) {
   }
 }
 
-/// A function that begins the tasks of a kernel: none where the run has failed, little work on this
+/// A function that begins the tasks of a kernel: none if the run has failed, little work on this
 /// thread. In line these branches would be most of the code around hundreds of kernels.
 func::FuncOp Launcher::starterOf(func::FuncOp target) {
   func::FuncOp &known = starters[target];
@@ -176,7 +176,7 @@ static Value tasksBefore(Code &code, Value part, Value tasks, Value before, Valu
   Value half = code.add(code.mul(i, code.number(2)), code.number(1));
   Value rounded = code.add(scaled, code.mul(all, half));
   Value spread = code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
-  // Products of so many tasks could overflow; they are one kernel after the other.
+  // Take the kernels in turn if products of so many tasks could overflow.
   Value areMany = code.less(code.number(INT64_C(1) << 28), all);
   return code.b.createOrFold<arith::SelectOp>(code.loc, areMany, inTurn, spread);
 }
@@ -290,7 +290,7 @@ void Launcher::profile(graph::GroupOp group, llvm::function_ref<void()> launches
   host.callOn(program::Service::Profile, {code.number(-1)});
 }
 
-/// The number of the version that is for the sizes of the run; null where there is one.
+/// The number of the version that is for the sizes of the run; null if there is one.
 Value Launcher::versionOf(const Kernel &kernel) {
   Value chosen;
   for (size_t i = kernel.versions.size(); i-- > 0;) {

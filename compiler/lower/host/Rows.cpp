@@ -23,7 +23,7 @@ Value Lengths::isNonzero(Value memory, Value index) {
                                        code.integerOf(type, 0));
 }
 
-/// The length of a row, 0 where it is none; whether it is none, as the row of a mask is that has
+/// The length of a row, 0 if it is none; whether it is none, as the row of a mask is that has
 /// ones after a zero; and what was found.
 Values Lengths::found(Value memory, Value row) {
   Code &code = host.code;

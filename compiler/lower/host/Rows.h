@@ -18,7 +18,7 @@ public:
   Lengths(Writer &host, SizeCode &sizes, graph::RowLengthsOp op)
       : host(host), sizes(sizes), op(op) {}
 
-  /// The length of a row, 0 where it is none, which ends the run.
+  /// The length of a row, 0 if it is none, which ends the run.
   Value of(Value memory, Value row);
 
 private:

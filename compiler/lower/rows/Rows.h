@@ -14,7 +14,7 @@ class RowKernel {
 public:
   RowKernel(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
 
-  /// Fails where the group has no reductions, or reductions of different dimensions. Where `bound`
+  /// Fails if the group has no reductions, or reductions of different dimensions. If `bound`
   /// is set, the caller computes, stores and binds that value. Writes no code.
   mlir::LogicalResult prepare(Value bound = {});
   /// Prepares some ops of the group, whose results `store` takes.
