@@ -20,13 +20,13 @@ struct Extents {
 /// Whether all sizes in the group are constant.
 bool hasConstantSizes(graph::GroupOp group);
 
-/// Of a group with constant sizes: of its product (mechanism/Extents.h), else of a reduction, whose
-/// rows are what it keeps, else of any other op, whose rows are all dimensions but the last.
+/// Extents of a group with constant sizes: of its product (mechanism/Extents.h), else a reduction,
+/// whose rows are what it keeps, else any other op, whose rows are all dimensions but the last.
 Extents extentsOf(graph::GroupOp group);
 
-/// Of constant sizes; 0 for any other.
+/// Value of a constant size; 0 for any other.
 double countOf(const graph::Dim &size);
-/// Their product.
+/// Product of such values.
 double countOf(llvm::ArrayRef<graph::Dim> dims);
 
 } // namespace heddle::estimate

@@ -9,13 +9,13 @@
 
 namespace heddle::estimate {
 
-/// What ops do that run as one kernel.
+/// The work of ops that run as one kernel.
 struct Work {
   double products = 0, others = 0; // operations
   double bytes = 0;                // that are read and written
 };
 
-/// Of ops whose `results` are stored: tensors that the ops do not compute are read once each.
+/// Work of ops whose `results` are stored: tensors that the ops do not compute are read once each.
 /// `valueOf` gives the value of a size.
 Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
             llvm::function_ref<double(const graph::Dim &)> valueOf);

@@ -28,7 +28,7 @@ public:
   /// The panels of a chunk, if each chunk is met by `apart` tasks. Workers get equal numbers of
   /// neighbouring tasks, which are small beside that share: single panels if tiles are few.
   graph::Dim chunkOf(const graph::Dim &apart, const graph::Dim &panels, int64_t most) const;
-  /// Likewise single tiles if these are not many.
+  /// Shares tiles, too, single ones if these are not many.
   Sharing share(const graph::Dim &tiles, const graph::Dim &panels, int64_t most) const;
 
 private:

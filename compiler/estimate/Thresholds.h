@@ -77,7 +77,7 @@ inline constexpr Threshold kRowBlock = {
     "rows; 0: never",
     12 << 10, 0, 1 << 30};
 
-// How far ahead memory is asked for (2026-11-21-kernels.md, 2026-11-23-kernels.md,
+// Distances ahead at which memory is asked for (2026-11-21-kernels.md, 2026-11-23-kernels.md,
 // 2026-11-22-stored-weights.md).
 inline constexpr Threshold kFetchFilters = {
     "fetch_filters", "elements of a filter that is packed in the run", 128, 0, 1 << 20};
@@ -101,7 +101,7 @@ inline constexpr Threshold kArgRow = {
 /// All of them, in order.
 llvm::ArrayRef<const Threshold *> thresholds();
 
-/// What the module around `at`, which may be null, says, else the default.
+/// The value that the module around `at`, which may be null, sets, else the default.
 int64_t thresholdAt(mlir::Operation *at, const Threshold &threshold);
 
 /// Notes in the module the machine's own, and `values`, which a plan sets, over them.

@@ -25,8 +25,8 @@ graph::Dim flopsOf(graph::GroupOp group);
 /// Scalar operations that one element of a group's results takes, roughly: a function of the
 /// mathematical library counts 17, an op that computes an index 4, any other 1.
 int64_t opsPerElement(mlir::Block *group);
-/// Of all convolutions and products below `root` whose sizes are constant; those in branches and
-/// loops count once.
+/// Operations of all convolutions and products below `root` whose sizes are constant; those in
+/// branches and loops count once.
 double productFlops(mlir::Operation *root);
 
 } // namespace heddle::estimate

@@ -15,7 +15,7 @@ class Traffic : public testing::Test {
 protected:
   Traffic() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
 
-  /// Of the one op that makes `result` of an image and its filters, or of two matrices.
+  /// Operations of the one op that makes `result` of an image and its filters, or of two matrices.
   double flopsOf(const std::string &op, const std::string &x, const std::string &w,
                  const std::string &result) {
     std::string text = "func.func @main(%x: tensor<" + x + ">, %w: tensor<" + w + ">) -> tensor<" +

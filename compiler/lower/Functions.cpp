@@ -66,7 +66,7 @@ static int64_t wordOf(TypedAttr number) {
   return bits.sextOrTrunc(64).getSExtValue();
 }
 
-/// What `wordOf` has made a word of, in all lanes of `type`.
+/// The number that `wordOf` has made a word of, in all lanes of `type`.
 static Value numberOf(OpBuilder &b, Location loc, Value word, Type type) {
   Type element = getElementTypeOrSelf(type);
   unsigned width = element.getIntOrFloatBitWidth();

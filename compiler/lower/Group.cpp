@@ -47,7 +47,7 @@ static Emit emitterOf(const mechanism::Mechanism *mechanism) {
   return found == std::end(kLowerings) ? nullptr : found->emit;
 }
 
-/// The schedule that the dictionary says, null where nothing was chosen.
+/// The schedule that the dictionary says, null if nothing was chosen.
 static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   Schedule schedule;
   schedule.group = group.getName().str();
@@ -167,7 +167,7 @@ static void letPagesGo(ElementsAttr weights) {
     support::letPagesGo(resource.getRawHandle().getBlob()->getData());
 }
 
-/// What kernels read of weights, they have in their own order now.
+/// Lets weights go: kernels have what they read of them in their own order now.
 static void letWeightsGo(graph::GroupOp group) {
   group.walk([](Operation *op) {
     for (Value operand : op->getOperands())

@@ -240,7 +240,7 @@ Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   Value &value = slots[slot];
   if (!value) {
     Type type = isPointer ? early->pointerType() : prologue.getI64Type();
-    // Where it is copied into a loop, nobody else can see that the arguments stay.
+    // Mark a hole's arguments: once it is copied into a loop, nobody else can see that they stay.
     value = prologue.create<program::ArgumentOp>(location, type, function.getArgument(0), slot,
                                                  /*invariant=*/isHole);
   }

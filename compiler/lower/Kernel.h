@@ -43,8 +43,8 @@ struct Phase {
   Dim scratchBytes;     // of one worker
   bool isAlone = false; // on the thread of the run: a library brings its own threads
   int64_t version = -1; // of the kernel, to which alone it belongs
-  /// What it writes are temporaries, and what it reads and its sizes come from outside of the loop
-  /// whose body has the group: the first iteration launches it for all.
+  /// Whether it writes temporaries alone, and what it reads and its sizes come from outside of the
+  /// loop whose body has the group: the first iteration launches it for all.
   bool isInvariant = false;
 };
 
@@ -86,30 +86,30 @@ public:
   KernelBuilder(mlir::ModuleOp module, llvm::StringRef name, mlir::Location location,
                 const program::Machine &machine);
 
-  /// For a mechanism that cannot carry the group out; the first reason is kept.
+  /// Refuses a group that the mechanism cannot carry out; the first reason is kept.
   mlir::LogicalResult refuse(const llvm::Twine &why);
-  /// For one that can, but that costs more than the group's parts: a trial fails, and nothing else.
+  /// Advises against one that costs more than the group's parts: a trial fails, and nothing else.
   mlir::LogicalResult adviseAgainst(const llvm::Twine &why);
 
-  /// What is emitted from now on is for sizes within these bounds, where none of the versions
-  /// before is; it has the temporaries and packed constants of those.
+  /// Begins a version, for sizes that are within these bounds and in no version before; it has the
+  /// temporaries and packed constants of the versions before.
   void beginVersion(std::vector<Bound> bounds);
   void beginPhase();
-  /// Between these, `code` writes a function that a kernel written by hand calls with its
-  /// arguments; it is copied to where it is called. `inputs` follow the pointer to the kernel's
-  /// arguments.
+  /// Begins a function, which `code` writes until `endHole`, that a kernel written by hand calls
+  /// with its arguments; it is copied to where it is called. `inputs` follow the pointer to the
+  /// kernel's arguments.
   mlir::ValueRange beginHole(llvm::StringRef name, llvm::ArrayRef<Type> inputs, Type result,
                              int64_t lanes);
   void endHole(Value result);
   Value arguments() { return function.getArgument(0); }
   mlir::ModuleOp program() { return module; }
-  /// The phase is one task, which the thread of the run carries out.
+  /// Ends a phase of one task, which the thread of the run carries out.
   void endLonePhase();
   void endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes = Dim(0));
   /// Runs `body` for each of the phase's tasks that this call was given.
   void forEachTask(llvm::function_ref<void(Value task)> body);
-  /// The same where tasks lie in rows of `length`: runs `body` for the part [low, high) of each row
-  /// that has any, so that only a row, and not each task, costs divisions.
+  /// Runs `body` for the part [low, high) of each row of `length` tasks that has any, so that only
+  /// a row, and not each task, costs divisions.
   void forEachTaskRow(Value length,
                       llvm::function_ref<void(Value row, Value low, Value high)> body);
   /// Runs `body` for pieces [first, end) of those tasks, about equal ones of at most `most` tasks.
@@ -135,7 +135,7 @@ public:
 
   const program::Machine machine;
   Kernel kernel;
-  /// Of results of groups, and of values in this one that are such.
+  /// Placements of results of groups, and of values in this one that are such.
   const mechanism::Placements *placements = nullptr;
   mechanism::Placements ownPlacements;
   const mechanism::Placement *placementOf(Value tensor) const;

@@ -21,8 +21,8 @@ struct Schedule {
   }
 };
 
-/// What the chooser has left on the group; the mechanism that it is made for if it has chosen
-/// nothing.
+/// The schedule that the chooser has left on the group; else one with just the mechanism that it
+/// is made for.
 Schedule scheduleOf(graph::GroupOp group);
 
 /// A schedule for sizes within bounds.
@@ -104,7 +104,7 @@ mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const 
 /// Phases that end the run where an index that is data lies outside of its dimension.
 void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
 
-/// What a mechanism is that finds out in `prepare` whether it serves the group, and then emits.
+/// Runs a mechanism: `prepare` finds out whether it serves the group, `emit` writes.
 template <typename Mechanism>
 mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule) {
   Mechanism mechanism(kernel, group, schedule);
@@ -121,7 +121,7 @@ struct Lowering {
   const mechanism::Mechanism *mechanism;
   Emit emit;
 };
-/// One for each mechanism.
+/// The lowering of each mechanism.
 llvm::ArrayRef<Lowering> lowerings();
 
 /// Why a schedule shall not be carried out for a group.
@@ -136,7 +136,7 @@ struct Refusal {
   Kind kind = Kind::None;
   std::string why;
 };
-/// Of any of its schedules. Writes no code.
+/// The refusal of any of the group's schedules. Writes no code.
 Refusal refusal(graph::GroupOp group, const program::Machine &machine);
 
 /// Whether all schedules of a group read the same packed constants, so that none is stored twice.
@@ -159,7 +159,7 @@ bool isComputedIn(mlir::Block *group, Value value);
 /// Runs body over [low, high) in full vectors, then once with a mask for what is left. In the body
 /// Elements::mask is set.
 void forLanes(Elements &elements, Value low, Value high, llvm::function_ref<void(Value)> body);
-/// The same with carried values.
+/// Runs body likewise, with carried values.
 Values foldLanes(Elements &elements, Value low, Value high, mlir::ValueRange initial,
                  llvm::function_ref<Values(Value, mlir::ValueRange)> body);
 

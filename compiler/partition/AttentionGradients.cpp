@@ -16,7 +16,7 @@ using graph::DimVector;
 using Ops = llvm::SetVector<Operation *>;
 
 namespace {
-/// What is computed row by row of a product's elements, and the products around it.
+/// Ops that compute row by row from a product's elements, and the products around them.
 class Scores {
 public:
   Scores(Block &block, graph::ExpOp power) : block(block), full(graph::dimsOf(power.getResult())) {
@@ -90,7 +90,7 @@ void Scores::follow(Operation *op) {
   }
 }
 
-/// What follows from these ops in the block, without them.
+/// Ops that follow from these in the block, without them.
 static llvm::DenseSet<Operation *> followersOf(Block &block, const Ops &ops) {
   llvm::DenseSet<Operation *> found;
   SmallVector<Operation *> open(ops.begin(), ops.end());

@@ -42,7 +42,7 @@ static std::optional<graph::Band> numbersBy(graph::SelectOp choice) {
   return areNumbers ? graph::bandOf(choice.getCondition()) : std::nullopt;
 }
 
-/// Such a choice, spread to the shape of its reader, made anew there.
+/// Makes such a choice, spread to the shape of its reader, anew there.
 static Value ownNumbers(Value mask, OpBuilder &builder) {
   IRMapping made;
   if (auto broadcast = mask.getDefiningOp<graph::BroadcastOp>()) {

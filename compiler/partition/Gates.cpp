@@ -34,8 +34,8 @@ private:
     return isOpen ? group : nullptr;
   }
 
-  /// What an op of `group` may read besides `taken`: what is outside of the group, or can be
-  /// computed anew beside it; such ops are added.
+  /// Adds ops of `group` that `op` reads and that can be computed anew beside it; whether all else
+  /// that it reads is in `taken` or outside of the group.
   bool addOperands(Operation *op, Group &group, OpSet &taken) {
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       Operation *made = operand.getDefiningOp();

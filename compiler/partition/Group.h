@@ -14,11 +14,11 @@ inline constexpr size_t kMostOps = 256;
 
 /// The mechanism that a group is made for when it is built around the op.
 const Mechanism *mechanismOf(mlir::Operation *op);
-/// No kernel computes it: the program around the kernels does, or it is a view.
+/// Whether no kernel computes it: the program around the kernels does, or it is a view.
 bool isHost(mlir::Operation *op);
-/// Must stand alone: others neither join it nor does it join others.
+/// Whether it must stand alone: others neither join it nor does it join others.
 bool isAlone(mlir::Operation *op);
-/// A cast to a float of more bits, so that its operand is the cheaper one to store.
+/// Whether it is a cast to a float of more bits, so that its operand is the cheaper one to store.
 bool isWidening(mlir::Operation *op);
 
 struct Group {
@@ -35,7 +35,7 @@ struct Group {
   mlir::Operation *root() const { return members.front(); }
 };
 
-/// What the members read and do not make themselves, but for constants.
+/// Tensors that the members read and do not make themselves, but for constants.
 llvm::SetVector<mlir::Value> inputsOf(llvm::ArrayRef<mlir::Operation *> members);
 /// The dimensions of the elements that a group walks: of what it reduces, if it does.
 graph::DimVector walkedBy(const Group &group);

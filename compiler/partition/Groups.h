@@ -17,7 +17,7 @@ public:
   const FusionPolicy &policy;
   const Wishes wishes;
 
-  /// Those without members have become part of others.
+  /// The number of groups; those without members have become part of others.
   size_t size() const { return all.size(); }
   Group &operator[](size_t index) { return all[index]; }
   std::vector<Group>::iterator begin() { return all.begin(); }
@@ -25,7 +25,7 @@ public:
 
   bool has(mlir::Operation *op) const { return indices.contains(op); }
   std::optional<size_t> indexOf(mlir::Operation *op) const;
-  /// Null for an op that is in none.
+  /// The group of an op; null if it is in none.
   Group *of(mlir::Operation *op);
   /// The root of the group that the op of the block, or the one that it is in, belongs to, or that
   /// op; null if it is in another block.
@@ -48,7 +48,7 @@ public:
 
   /// Whether the mechanism serves these ops and, where there are cards, one of them is for them.
   bool serves(const Mechanism &mechanism, OpSet ops) const;
-  /// The same of ops that are in order, operands first.
+  /// Says so of ops that are in order, operands first.
   bool servesInOrder(const Mechanism &mechanism, llvm::ArrayRef<mlir::Operation *> ordered) const;
 
   /// Makes a graph.group of each.

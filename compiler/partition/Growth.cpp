@@ -77,7 +77,7 @@ private:
     return std::move(archive);
   }
 
-  /// What cards make of the ops, and the mechanism by which they do.
+  /// The cards' answer for the ops, and the mechanism that it is for.
   std::pair<Fit, const mechanism::Mechanism *> fitOf(ArrayRef<Operation *> ops) const {
     if (!mechanism)
       return cards.fit(ops, several);

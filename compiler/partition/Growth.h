@@ -13,7 +13,7 @@ struct Claim {
   const Mechanism *mechanism = nullptr;     // of the card
 };
 
-/// What growth asks of a claim.
+/// The question that growth asks of a claim.
 using IsWanted = llvm::function_ref<bool(const Claim &)>;
 
 /// PluS's algorithms 1 and 2 (Wu et al., USENIX ATC 2025, 4.3) on one block: from each op with a

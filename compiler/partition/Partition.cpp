@@ -36,7 +36,7 @@ StringRef stepOf(const Mechanism &made, ArrayRef<Operation *> ops) {
 SmallVector<StringRef, 2> stepsOf(graph::GroupOp group) {
   SmallVector<StringRef, 2> steps;
   const Mechanism *made = mechanism::of(group);
-  // What a stitch gives beside its root is its product's, and no sibling's.
+  // Results of a stitch beside its root's are its product's, and no sibling's.
   if (group.getNumResults() > 1 && made != &mechanism::kStitch)
     steps.push_back(kSeveral);
   if (made)

@@ -34,7 +34,7 @@ struct GivenGroup {
 struct Options {
   /// Cards whose nests claim subgraphs; none without it.
   const warehouse::Warehouse *cards = nullptr;
-  /// What pays.
+  /// Decides what pays.
   const FusionPolicy *policy = &lanes();
   /// Whether what no card claims is fused, Apollo's first layer; else each op is a group.
   bool fuses = true;
@@ -47,13 +47,13 @@ struct Options {
   /// Groups that hold these ops and no others: how a plan splits a group, and joins what would not
   /// be joined, or computed again by each reader, of itself.
   Members wanted;
-  /// Of groups in `wanted`, those names that several have: which of them an op is in is not said.
+  /// Names in `wanted` that several groups have: which of them an op is in is not said.
   std::set<std::string> ambiguous;
   /// Nodes whose results no group of other nodes takes in, and those that their readers take in
   /// wherever a mechanism can, even where that costs more.
   std::set<std::string> apart, joined;
-  /// Of groups by their names: in a block they are in this order, as far as what they read
-  /// allows.
+  /// Positions of groups by their names: in a block they are in this order, as far as what they
+  /// read allows.
   std::map<std::string, int64_t> order;
   /// Whether a product and the reductions over its rows become one group, Apollo's second layer.
   bool stitches = true;
@@ -61,7 +61,7 @@ struct Options {
   bool joinsSiblings = true;
   /// Name and step of groups that turned out to be no kernel, or not worth it: such are not made.
   std::set<std::pair<std::string, std::string>> refused;
-  /// With a plan: the region of each group that is launched together with others.
+  /// Regions of groups that are launched together with others, if there is a plan.
   std::optional<std::map<std::string, int64_t>> regions;
 };
 

@@ -44,7 +44,7 @@ private:
            groups.policy.recomputes(group, {isGrouped, joins});
   }
 
-  /// The groups of all who read the op's result; none when somebody else does, or too many.
+  /// The groups of all who read the op's result; none if somebody else does, or too many.
   std::optional<std::set<size_t>> findReaders(Operation *root) const {
     std::set<size_t> readers;
     for (Operation *user : root->getUsers()) {

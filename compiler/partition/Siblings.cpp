@@ -57,7 +57,7 @@ static bool isColumns(const Group &group) {
          areColumns(group.members, results);
 }
 
-/// What the two are together if each is elementwise or reduces rows, or both reduce columns.
+/// The mechanism of both together, if each is elementwise or reduces rows, or both reduce columns.
 static const Mechanism *mechanismOf(const Group &earlier, const Group &later) {
   if (!earlier.isClaimed && !later.isClaimed && isColumns(earlier) && isColumns(later)) {
     SmallVector<Operation *> all(later.members);
@@ -155,7 +155,7 @@ private:
     for (Operation *member : earlier.members)
       groups.move(member, index);
     later.members.append(earlier.members);
-    // In the model's order, whichever groups were joined first.
+    // Keep the model's order, whichever groups were joined first.
     groups.sort(MutableArrayRef<Operation *>(later.members).drop_front());
     later.mechanism = &mechanism;
     later.alsoRead = readElsewhere(groups.block, later.members, later.root());

@@ -22,7 +22,7 @@ struct Deciders {
 
   static llvm::Expected<std::unique_ptr<Deciders>> load(const CompileOptions &options,
                                                         const Compiled &compiled);
-  /// What the cost model said of each group, or why it is not asked, as JSON; "" if there is none.
+  /// Verdict of the cost model on each group, or why it is not asked, as JSON; "" if there is none.
   std::string costJson(const CompileOptions &options) const;
 
 private:

@@ -161,8 +161,8 @@ Balance Explainer::balanceOf(int64_t number) const {
   return sum;
 }
 
-/// How much of a padded batch the rows are, the work with and without the padding, and what is left
-/// of padding and of unequal work.
+/// The rows' share of a padded batch, the work with and without the padding, and what is left of
+/// padding and of unequal work.
 Json Explainer::rowsJson() {
   int64_t sum = 0, beyond = 0;
   for (int64_t length : sizes.lengths)

@@ -21,7 +21,7 @@ llvm::Expected<bool> findRefused(Compiled &compiled, bool isAdvised,
 /// such choice of ours.
 llvm::Error settleGroups(Compiled &compiled, plan::Plan &made);
 
-/// What versions share is stored once: a plan that would have several of it is refused.
+/// Refuses a plan whose versions would store several of what they share, which is stored once.
 llvm::Error checkVersions(Compiled &compiled, const plan::Plan &made);
 
 } // namespace heddle

@@ -102,7 +102,7 @@ struct ModelSource {
 llvm::Expected<std::unique_ptr<Compiled>> compile(const ModelSource &source,
                                                   const CompileOptions &options);
 
-/// As compile, for a module of the graph dialect (one func @main) that lives in `context`.
+/// Compiles a module of the graph dialect (one func @main) that lives in `context`.
 llvm::Expected<std::unique_ptr<Compiled>> compileGraph(std::shared_ptr<mlir::MLIRContext> context,
                                                        mlir::OwningOpRef<mlir::ModuleOp> graph,
                                                        const CompileOptions &options);

@@ -26,7 +26,7 @@ llvm::Error readGiven(Compiled &compiled, const CompileOptions &options) {
   return llvm::Error::success();
 }
 
-/// What a plan says of groups, for the partitioner.
+/// The partitioner's options for what a plan says of groups.
 static partition::Options groupsOf(const plan::Plan &given, const CompileOptions &options) {
   partition::Options groups;
   groups.isExact = options.isPlanExact;
@@ -63,7 +63,7 @@ static partition::Options groupsOf(const plan::Plan &given, const CompileOptions
   return groups;
 }
 
-/// How simplify has left convolutions and pools.
+/// Layouts of convolutions and pools, as simplify has left them.
 static simplify::Layouts layoutsOf(ModuleOp module) {
   simplify::Layouts layouts;
   if (auto made = module->getAttrOfType<DictionaryAttr>(simplify::kLayouts))
@@ -95,7 +95,7 @@ static llvm::Error recomputeGiven(func::FuncOp main, const plan::Plan &given,
 }
 
 /// The memory of training grows with the depth of a model, so that some is saved where that is
-/// nearly free. What a given plan does not compute again, nobody does.
+/// nearly free. A given plan is the only source of recomputation.
 static MemoryGoal memoryGoal(const CompileOptions &options, const plan::Plan &given) {
   constexpr double kShare = 0.01;
   bool isSpared =

@@ -83,7 +83,7 @@ static std::string whyApart(func::FuncOp function, graph::GroupOp group, StringR
   });
   if (!other)
     return "the model computes no op of this name in a group";
-  // What the group reads of the other one directly could join it; what comes back through a third
+  // Ops of the other group that this one reads directly could join it; a way back through a third
   // one closes a cycle.
   bool isRead = llvm::is_contained(other->getUsers(), group.getOperation());
   group.walk([&](Operation *op) {

@@ -38,8 +38,8 @@ struct Tile {
 };
 } // namespace
 
-/// How much longer a column takes in a panel that leaves the L2 from one tile of rows to the next
-/// (bench/notes/2026-11-25-training.md).
+/// Factor by which a column takes longer in a panel that leaves the L2 from one tile of rows to the
+/// next (bench/notes/2026-11-25-training.md).
 static double missesOf(const ProductSize &size, int64_t columns, const program::Machine &machine) {
   constexpr double kRoom = 0.7, kCost = 1.5;
   if (size.rows && *size.rows <= machine.lanes)
@@ -170,8 +170,8 @@ static void chooseAttentionTile(const Card &card, const program::Machine &machin
     knobs["n"] = card.knob("n")->atMost(vectors * machine.lanes);
 }
 
-/// Where a cycle begins one multiply-add, so few sums hide how long each takes that a tile can be
-/// as narrow as keys want it (bench/notes/2026-11-25-plans.md).
+/// Makes a tile as narrow as keys want it, which it can be if a cycle begins one multiply-add: so
+/// few sums then hide how long each takes (bench/notes/2026-11-25-plans.md).
 static void narrowAttentionTile(graph::GroupOp group, const Card &card,
                                 const program::Machine &machine, KnobValues &knobs) {
   constexpr int64_t kMostVectors = 14; // more keys fill up wide panels
@@ -213,7 +213,7 @@ static void chooseAttentionVersions(graph::GroupOp group, const program::Machine
   }
 }
 
-/// What a rule says of the group's convolution; nothing where it has none.
+/// Applies a rule to the group's convolution; nothing if it has none.
 template <typename Result>
 static Result ofConv(Result (*rule)(graph::ConvOp, const program::Machine &), graph::GroupOp group,
                      const program::Machine &machine) {

@@ -21,7 +21,7 @@ using graph::GroupOp;
 namespace {
 constexpr int64_t kNever = INT64_MAX;
 
-/// What one step of the program reads and makes: a group, those of a region, or another op.
+/// One step of the program, with what it reads and makes: a group, those of a region, or an op.
 struct Step {
   SmallVector<GroupOp> groups;
   SmallVector<int64_t> reads, makes; // tensors
@@ -36,7 +36,7 @@ struct Tensor {
   int64_t keptUntil = -1; // somebody else than a group reads it until then
 };
 
-/// What computes tensors of a group again, from others.
+/// A way to compute tensors of a group again, from others.
 struct Recipe {
   SmallVector<int64_t> results, from; // their numbers
   SmallVector<int64_t> makes, reads;  // tensors
@@ -195,7 +195,7 @@ private:
     attempt(numbersIn(all), {});
     if (!part)
       return std::nullopt;
-    // Of the results that it might read those that it does.
+    // Keep the results that it reads, of those that it might.
     Operation *yield = group.getBody().front().getTerminator();
     SmallPtrSet<Value, 8> read;
     for (Operation *op : part->ops)
@@ -366,7 +366,7 @@ private:
     again += recipe->seconds;
   }
 
-  /// Of each tensor when it is read next, by a step or by what is computed again, and when last.
+  /// Finds when each tensor is read next, by a step or by what is computed again, and when last.
   void findNeeds() {
     size_t count = schedule.tensors.size();
     next.assign(count, kNever);
@@ -396,7 +396,7 @@ private:
     }
   }
 
-  /// What computing the tensor again takes, with its ancestors that are gone; `deadline` is that of
+  /// Seconds to compute the tensor again, with its ancestors that are gone; `deadline` is that of
   /// all of them.
   double costOf(int64_t tensor, int64_t &deadline) const {
     double seconds = 0;

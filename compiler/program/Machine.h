@@ -16,7 +16,7 @@ enum class Dot {
   Bytes        // pairs of i16, and quads of u8 x i8
 };
 
-/// What all workers do in a second, of large kernels: a roofline says where time goes, roughly, and
+/// Work of all workers in a second, of large kernels: a roofline says where time goes, roughly, and
 /// only how such times compare decides anything (compiler/estimate/Seconds.h).
 struct Rates {
   double products = 1e11; // operations of products

@@ -8,11 +8,11 @@
 
 namespace heddle::program {
 
-/// What stands for a size that is known only at run time.
+/// The value for a size that is known only at run time.
 inline constexpr int64_t kDynamic = -1;
 
-/// What an input or output is, how its elements stand for the model's values, what the bytes of a
-/// pixel are, functions of libraries and what they do to their results: numbered as in
+/// Kinds of inputs and outputs, how their elements stand for the model's values, what the bytes of
+/// a pixel are, functions of libraries and what they do to their results: numbered as in
 /// runtime/executable/abi.h, which says what each means.
 enum class IoKind : int32_t { Tensor, Sequence, Optional, OptionalSequence, AnyRank };
 enum class Encoding : int32_t { Dense = 0, Map = 2, IntMap = 3 };
@@ -22,7 +22,7 @@ enum class Post : int64_t { Add, Sub, Mul, Div, Gelu };
 
 /// One dimension of an input or output, as heddle_io_dim_t.
 struct IoDim {
-  int64_t value;  // -1 when not constant
+  int64_t value;  // -1 if not constant
   int64_t symbol; // index into Program::symbols, or -1
   std::string text;
 };
@@ -56,7 +56,7 @@ struct Weights {
   /// Returns the offset. The bytes must outlive this.
   int64_t borrow(llvm::ArrayRef<char> bytes);
   int64_t own(std::vector<char> bytes);
-  /// For the next program: the same pieces, none of them used.
+  /// A copy for the next program: the same pieces, none of them used.
   Weights shared() const;
 
 private:
@@ -95,7 +95,7 @@ struct ArenaBuffer {
   int64_t first, last;           // kernels between which it matters
 };
 
-/// Of a ragged model whose batch may run as blocks of rows, as heddle_executable_t.
+/// Blocks of rows that a ragged model's batch may run as, as heddle_executable_t.
 struct RowBlocks {
   int32_t symbol, work; // indices into Program::symbols
   int64_t bytes;        // of the arena for each thread; 0: they are not wanted

@@ -49,7 +49,7 @@ Value AttentionKernel::rowNumber(Value row) {
   return code.min(row, code.sub(kernel.dim(queries), code.number(1)));
 }
 
-/// Of a strip's rows in a buffer of the scratch.
+/// Offsets of a strip's rows in a buffer of the scratch.
 Values AttentionKernel::rowOffsets(const Strip &strip, const Dim &stride) {
   Code &code = kernel.code();
   Values offsets;
@@ -259,7 +259,7 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &boun
     };
     if (!side || !side->seen.isLower || half == 0)
       return emitPart(keyPanels.vectors);
-    // Of the panel in which the diagonal is, a half may be enough.
+    // Half of the panel in which the diagonal is may be enough.
     Value left = code.sub(seen.high, code.mul(panel, code.number(keyPanels.width)));
     return code.choose(
         code.less(code.number(half * code.lanes), left), TypeRange(),

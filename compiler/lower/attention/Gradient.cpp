@@ -149,7 +149,7 @@ void AttentionGradientKernel::chooseTiles() {
   }
 }
 
-/// As many rows as a quarter of the L2 holds the scores of, whole strips.
+/// Rows whose scores a quarter of the L2 holds, whole strips.
 int64_t AttentionGradientKernel::slabRows(int64_t stripRows, const Dim &bytesOfRow) {
   int64_t bytes = std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), bytesOfRow));
   int64_t fitting = std::min<int64_t>(kernel.machine.l2Bytes / 4 / bytes, 64);
@@ -198,7 +198,7 @@ void AttentionGradientKernel::forEachTile(Elements &e, const Panels &panels, Val
   });
 }
 
-/// Of a strip's rows in a buffer of the scratch.
+/// Offsets of a strip's rows in a buffer of the scratch.
 Values AttentionGradientKernel::rowOffsets(Value strip, int64_t count, const Dim &stride) {
   Code &code = kernel.code();
   Values offsets;
@@ -311,7 +311,7 @@ void AttentionGradientKernel::emitQuerySums(Elements &e, Sum &sum, const Slab &s
   });
 }
 
-/// Of a row and column of the sums, in the matrix of a result or of the other operand.
+/// Place of a row and column of the sums, in the matrix of a result or of the other operand.
 Indices AttentionGradientKernel::placeOf(const mechanism::WeightProduct &sum, Index row,
                                          Index column) const {
   Indices place = batch;
@@ -420,7 +420,7 @@ Value AttentionGradientKernel::areFinite(const Dim &offset, const Dim &elements)
                                       code.constantOf(number, 0));
 }
 
-/// From the first key to the last one that has a weight other than 0, whole vectors; all where that
+/// Keys from the first to the last one that has a weight other than 0, whole vectors; all if that
 /// may not be asked.
 AttentionGradientKernel::Keys AttentionGradientKernel::weighedKeys(Elements &e, const Slab &slab) {
   Code &code = kernel.code();

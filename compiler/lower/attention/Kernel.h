@@ -9,7 +9,7 @@
 
 namespace heddle::lower {
 
-/// What makes logits of scores: a factor, and masks that are added or taken instead.
+/// Steps from scores to logits: a factor, and masks that are added or taken instead.
 struct ScoreMasks {
   struct Step {
     mlir::Operation *op;

@@ -72,7 +72,7 @@ void AttentionKernel::layOutScratch() {
   scratchEnd = sumsAt + rows;
 }
 
-/// One while a head fits the L2, else as many as half of the L2 holds the scores of.
+/// Strips of a slab: 1 if a head fits in half of the L2, else those whose scores fit there.
 Value AttentionKernel::stripsOfSlab() {
   Code &code = kernel.code();
   int64_t half = kernel.machine.l2Bytes / 2, bytes = graph::bytesOf(number);

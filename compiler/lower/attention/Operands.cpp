@@ -81,7 +81,7 @@ static bool isTransposed(Block *group, Value value) {
                !isa<graph::SliceOp, graph::ConcatOp, graph::PadOp>(op)) {
       return false;
     }
-    // Of an elementwise op the operand that is no broadcast tells.
+    // Follow an elementwise op through the operand that is no broadcast.
     Value next = op->getOperand(0);
     for (Value in : op->getOperands())
       if (op->hasTrait<graph::Elementwise>() && !in.getDefiningOp<graph::BroadcastOp>()) {

@@ -27,9 +27,9 @@ DimVector batchDims(Value tensor);
 /// The place of an operand's matrix, where that of the product's result is at `batch`.
 Indices operandBatch(Elements &elements, graph::MatmulOp product, Value operand,
                      llvm::ArrayRef<Index> batch);
-/// Where transposes and reshapes, one after the other, move what is at `place`.
+/// The place that transposes and reshapes, one after the other, move what is at `place` to.
 Indices placeAfterMoves(Elements &elements, llvm::ArrayRef<mlir::Operation *> moves, Indices place);
-/// Lanes from `column` on that are columns; null where all are in panels of this width.
+/// Lanes from `column` on that are columns; null if all are in panels of this width.
 Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value column);
 
 /// Packs the matrix that the last two dimensions of `tensor` are, at `batch`, to `target`.

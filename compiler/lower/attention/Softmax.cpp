@@ -54,7 +54,7 @@ Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
   return power;
 }
 
-/// Those in the scratch; the last strip may be one row.
+/// Rows of the slab in the scratch; the last strip may be one row.
 Value AttentionKernel::rowsOfSlab(const Slab &slab) {
   Code &code = kernel.code();
   Value rows = code.mul(slab.strips, code.number(stripRows));

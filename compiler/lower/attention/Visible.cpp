@@ -15,7 +15,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Reads from the logits back to the scores: masks, then factors. nullopt where something else
+/// Reads from the logits back to the scores: masks, then factors. nullopt if something else
 /// is between them.
 static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int depth = 8) {
   if (value == scores)
@@ -135,7 +135,7 @@ bool AttentionKernel::areMasksOfKeys() const {
   });
 }
 
-/// What the masks make of a score of 0.
+/// The masked value of a score of 0.
 Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   Code &code = kernel.code();
   Value mask = code.spread(code.constantOf(number, 0));
@@ -152,7 +152,7 @@ Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   return mask;
 }
 
-/// Without their signs numbers are ordered as their bits are, infinity and NaN last.
+/// Bits without signs, which are ordered as numbers without signs are, infinity and NaN last.
 Value AttentionKernel::magnitudesAt(Value pointer, Value index, Value mask) {
   Code &code = kernel.code();
   Type integer = code.b.getI32Type();
@@ -199,7 +199,7 @@ Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const
   return largestOfLanes(best[0]);
 }
 
-/// Of the head in the scratch. Masks that all queries share are read once.
+/// Bounds of the head in the scratch. Masks that all queries share are read once.
 AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRow) {
   if (!masks)
     return {};
@@ -237,8 +237,8 @@ Value AttentionKernel::boundOfQueries(Elements &e, const Slab &slab) {
   return largestOfLanes(foldScoped(e, code.number(0), rowsOfSlab(slab), none, visit)[0]);
 }
 
-/// Of these rows: the largest mask of each panel goes to the scratch, the least of the rows'
-/// largest ones comes back.
+/// Stores the largest mask of each panel of these rows in the scratch; returns the least of the
+/// rows' largest ones.
 Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(keyPanels.count());
@@ -295,7 +295,7 @@ AttentionKernel::Keys AttentionKernel::panelsOf(Value low, Value high) {
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }
 
-/// Those on the side that some row of the slab sees. None where a row sees no key at all, since it
+/// Keys on the side that some row of the slab sees. None if a row sees no key at all, since it
 /// takes the mean of all values.
 AttentionKernel::Keys AttentionKernel::keysOfSide(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
@@ -322,7 +322,7 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
   auto less = [&](Value x, Value y) -> Value {
     return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, x, y);
   };
-  /// How far below the largest mask of a row one is that leaves no weight.
+  /// The distance below the largest mask of a row at which one leaves no weight.
   auto reachOf = [&] {
     auto times = [&](Value x, Value y) -> Value {
       return code.b.create<arith::MulFOp>(code.loc, x, y);

@@ -11,7 +11,7 @@ namespace heddle::lower {
 Value defineElement(Elements &elements, mlir::Operation *op, Value tensor,
                     llvm::ArrayRef<Index> place);
 
-// By family; a null result means that the op is not of the family.
+// Definitions by family; a null result means that the op is not of the family.
 Value defineMovement(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineIndexed(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);
 Value defineReduction(Elements &, mlir::Operation *, llvm::ArrayRef<Index>);

@@ -18,7 +18,7 @@ struct Index {
   Value base;       // i64: of lane 0
   int64_t step = 0; // lane i is base + i * step
   Value free;       // or vector<lanes x i64>, when not null
-  /// Of a free one: lanes rise, and mostly stay within a vector's length of the first one.
+  /// Whether a free one's lanes rise, and mostly stay within a vector's length of the first one.
   bool isRising = false;
 
   bool isUniform() const { return step == 0 && !free; }

@@ -87,8 +87,8 @@ static Value floatToSigned(const Words &w, Value x, Type target) {
       middle = VectorType::get(vector.getShape(), middle);
     x = w.code.b.create<arith::ExtFOp>(w.code.loc, middle, x);
   }
-  // Of floats below -bound all may count as outside, -bound among them: it is the lowest number. A
-  // clamp leaves NaN alone.
+  // Floats up to -bound may count as outside, -bound among them: it is the lowest number. A clamp
+  // leaves NaN alone.
   Value isInside =
       isClamped(w.op, bound)
           ? w.code.b.create<arith::CmpFOp>(w.code.loc, arith::CmpFPredicate::ORD, x, x)
@@ -174,7 +174,7 @@ static Value emitCast(const Words &w, Type from, Type to) {
   if (fromFloat && to.isUnsignedInteger(64))
     return emitFloatToUnsigned64(w, target);
   if (fromFloat) {
-    // What is narrower, or unsigned, is cut off from a signed integer.
+    // Integers that are narrower, or unsigned, are cut off from a signed one.
     unsigned wide = toBits < 32 || (toBits == 32 && !to.isUnsignedInteger()) ? 32 : 64;
     Type middle = IntegerType::get(to.getContext(), wide);
     if (auto vector = dyn_cast<VectorType>(x.getType()))
@@ -257,7 +257,7 @@ static Value emitSign(const Words &w) {
                   w.choose(is(arith::CmpIPredicate::slt), w.like(x, -1), zero));
 }
 
-/// By squaring, in a loop over the bits of the exponent; negative exponents give 0 or +-1.
+/// Power by squaring, in a loop over the bits of the exponent; negative exponents give 0 or +-1.
 static Value emitIntegerPow(const Words &w) {
   Code &code = w.code;
   Value x = w.in[0], y = w.in[1], zero = w.like(x, 0), one = w.like(x, 1);

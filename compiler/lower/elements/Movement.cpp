@@ -75,7 +75,7 @@ Index broadcastIndex(Elements &e, const Index &index, const Dim &from, const Dim
   return e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes));
 }
 
-/// Of broadcast and dynamic_broadcast.
+/// An element of broadcast or dynamic_broadcast.
 static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place) {
   Value x = op->getOperand(0);
   DimVector from = graph::dimsOf(x), to = graph::dimsOf(op->getResult(0));

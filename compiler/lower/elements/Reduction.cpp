@@ -140,7 +140,7 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   Value first = guarded(
       e, isSome, element, [&] { return e.at(x, source); },
       [&] { return code.constantOf(program::computeType(element), 0); });
-  // As wide as the values, where that is enough: as many registers, and one mask for both.
+  // Indices are as wide as the values if that is enough: as many registers, and one mask for both.
   auto extent = graph::dimsOf(x)[axis].constant();
   Type i64 = code.b.getI64Type(), number = code.b.getI32Type();
   if (element.getIntOrFloatBitWidth() > 32 || !extent || *extent > INT32_MAX)

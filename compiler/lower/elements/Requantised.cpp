@@ -94,8 +94,8 @@ static std::optional<NextBounds> nextBounds(Value x) {
   return top ? std::optional<NextBounds>(next) : std::nullopt;
 }
 
-/// What `cast` gives of `clamped`; null where that is spelt in another way, or where the integers
-/// are needed, too.
+/// The result of `cast` on `clamped`; null if that is spelt in another way, or if the integers are
+/// needed, too.
 Value Elements::clampedAt(graph::CastOp cast, Value clamped, double zero, ArrayRef<Index> place) {
   auto top = clamped.getDefiningOp<graph::MinOp>();
   auto bottom = top.getX().getDefiningOp<graph::MaxOp>();
@@ -126,7 +126,7 @@ Value Elements::keptFloat(Operation *op, ArrayRef<Index> place) {
   auto kept = cast ? requantised(cast) : std::nullopt;
   if (!kept || kept->first.getDefiningOp()->getBlock() != group)
     return {};
-  // What a schedule has computed already is not computed again from what it was made of.
+  // Values that a schedule has computed already are not computed again from their operands.
   for (Value value = cast.getX(); value != kept->first;
        value = value.getDefiningOp()->getOperand(0))
     if (sources.contains(value))

@@ -14,7 +14,7 @@ struct Tap {
   Index source;
   Value weight; // f32; null means 1
 };
-/// How one axis is sampled at one place.
+/// Taps that sample one axis at one place.
 struct Axis {
   SmallVector<Tap, 4> taps;
 };
@@ -24,7 +24,7 @@ struct Sampler {
   graph::ResizeOp op;
   Code &code = e.code();
   Type f32 = code.b.getF32Type();
-  /// Of weighted elements and their sums.
+  /// Type of weighted elements and their sums.
   Type sumType = graph::elementOf(op.getX()).isF64() ? Type(code.b.getF64Type()) : f32;
 
   Value number(Value like, double value) {
@@ -139,7 +139,7 @@ struct Sampler {
             outer(make<arith::AddFOp>(back, one))};
   }
 
-  /// How often each element of x is shown along the axis, where that is all that sampling does.
+  /// Times that each element of x is shown along the axis, if that is all that sampling does.
   std::optional<int64_t> repeats(size_t d, const Dim &from, const Dim &to) {
     StringRef coordinates = op.getCoordinates(), nearest = op.getNearest();
     bool isFloor = coordinates == "asymmetric" && nearest == "floor";

@@ -69,8 +69,8 @@ private:
     });
   }
 
-  /// Where lanes differ in their place, what they share has a branch of its own: a mask would not
-  /// hold what is read once for all of them.
+  /// Whether lanes differ in their place: what they share then has a branch of its own, as a mask
+  /// would not hold what is read once for all of them.
   bool hasLanes() const {
     return llvm::any_of(place, [](const Index &index) { return !index.isUniform(); });
   }
@@ -174,7 +174,7 @@ static Value sumOf(Code &code, Value x, Value y) {
   return code.b.create<arith::AddIOp>(code.loc, x, y);
 }
 
-/// False where either is NaN.
+/// Whether they are equal: false if either is NaN.
 static Value equal(Code &code, Value x, Value y) {
   if (isa<FloatType>(getElementTypeOrSelf(x.getType())))
     return code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, x, y);

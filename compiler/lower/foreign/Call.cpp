@@ -83,7 +83,7 @@ private:
     return result;
   }
 
-  /// What is repeated into the result: 1 for each dimension that it lacks.
+  /// An operand that is repeated into the result: 1 for each dimension that it lacks.
   Operand repeated(Value tensor) {
     size_t rank = graph::rankOf(call.result);
     DimVector dims(rank - graph::rankOf(tensor), Dim(1));

@@ -19,7 +19,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Of the names of functions, which are C's; each version of a kernel has its own.
+/// Prefix of the names of functions, which are C's; each version of a kernel has its own.
 static std::string prefixOf(const Kernel &kernel) {
   std::string prefix = kernel.name + "_";
   return kernel.versions.empty() ? prefix
@@ -121,7 +121,7 @@ private:
     kernel.endHole(hasVectors(form) && read ? kernel.code().spread(read) : read);
   }
 
-  /// What the hole reads; null where it writes.
+  /// The element that the hole reads; null if it writes.
   Value frameElement(Elements &e, const mechanism::Hole &hole, size_t number,
                      ArrayRef<Value> indices, ArrayRef<Value> taken) {
     Indices place = placeOf(e, hole, number, indices);
@@ -165,7 +165,7 @@ private:
     }
   }
 
-  /// Where a packed matrix has an element.
+  /// The index of an element in a packed matrix.
   Value packedIndex(Value matrix, ArrayRef<Index> place) {
     Code &code = kernel.code();
     auto dims = graph::dimsOf(matrix);
@@ -176,7 +176,7 @@ private:
     return code.lanes > 1 ? first : code.add(first, lane);
   }
 
-  /// Nothing where the group computes what the hole reads.
+  /// Prefetches what the hole reads, unless the group computes it.
   void fetchElement(Elements &e, const mechanism::NestHole &hole, ArrayRef<Value> indices) {
     Indices place = placeOf(e, hole, indices);
     Code &code = kernel.code();

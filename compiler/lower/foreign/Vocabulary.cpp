@@ -9,8 +9,8 @@ namespace heddle::lower {
 namespace {
 struct Word {
   StringLiteral name;
-  /// Of each operand and, last, of the result: e an element, v a vector, n a number, x an element
-  /// or, in a form of its own whose name ends in _lanes, a vector.
+  /// Types of each operand and, last, of the result: e an element, v a vector, n a number, x an
+  /// element or, in a form of its own whose name ends in _lanes, a vector.
   StringLiteral types;
   bool isFloat = false;
   bool hasForms() const { return types.contains('x'); }

@@ -8,9 +8,9 @@
 
 namespace heddle::lower {
 
-/// Their functions, in the kernel's program.
+/// Writes its functions in the kernel's program.
 void emitVocabulary(KernelBuilder &kernel, llvm::StringRef prefix, Type element, int64_t lanes);
-/// Their declarations in C.
+/// Declarations of its functions in C.
 std::string vocabularyHeader(Type element);
 
 } // namespace heddle::lower

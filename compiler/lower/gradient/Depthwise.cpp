@@ -72,7 +72,7 @@ void FilterGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value block,
   }
 }
 
-/// Of these columns, which all of the spans have.
+/// Sums over these columns, which all of the spans have.
 Values FilterGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span columns, Value block,
                                   ValueRange sums) {
   Code &code = kernel.code();

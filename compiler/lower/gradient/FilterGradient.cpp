@@ -102,7 +102,7 @@ void FilterGradient::emitSums() {
                   (positions * sums).floorDiv(Dim(kernel.machine.lanes)), Dim(sumsAt()) + sumBytes);
 }
 
-/// Of a chunk: its panels lie side by side, after those of the chunks before.
+/// Partial sums of a chunk: its panels lie side by side, after those of the chunks before.
 Value FilterGradient::partialAt(Value part, const Block &block) {
   Code &code = kernel.code();
   Value at = code.add(code.mul(part, code.number(groups)), block.group);
@@ -151,7 +151,7 @@ Value FilterGradient::vectorsOf(const Block &block) {
   return code.ceilDiv(code.min(rest, code.number(n)), code.lanes);
 }
 
-/// Which lanes of a panel's vectors have filters; null: all.
+/// Masks of the lanes of a panel's vectors that have filters; null: all.
 Values FilterGradient::masksOf(const Block &block) {
   Code &code = kernel.code();
   Value first = code.mul(block.panel, code.number(n));
@@ -163,7 +163,7 @@ Values FilterGradient::masksOf(const Block &block) {
   return masks;
 }
 
-/// Of a group's panel in a pixel.
+/// First column of the group's panel within a pixel.
 Value FilterGradient::firstColumn(const Block &block) {
   Code &code = kernel.code();
   Value column = code.mul(block.panel, code.number(n));

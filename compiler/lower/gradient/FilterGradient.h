@@ -46,13 +46,13 @@ private:
   /// A row of the image: its first element, and whether it is inside; null: it is.
   struct ImageRow {
     Value first, isInside;
-    Value among(Code &code, Value count) const; // so many of it, none outside
+    Value among(Code &code, Value count) const; // `count`, 0 outside
   };
   /// Columns of one line at one place that count, and where the image is there.
   struct Span {
     Value first, count, image;
   };
-  /// What a task computes: channels [low, high) of a group, by a panel of its filters at a time.
+  /// The share of a task: channels [low, high) of a group, by a panel of its filters at a time.
   struct Block {
     Value group, panel, low, high;
     Value sums; // pointer to [panels][high - low][places][n], or to those of a panel
@@ -105,7 +105,7 @@ private:
   Value pixelsInStrip(const Block &block, const Tile &tile, const Column &column);
   void copyImage(const Block &block, Value count);
   void copyRow(const Block &block, const Line &line, const ImageRow &row, Value firstSlot);
-  /// Of a pixel: pointers, its first element in both, and the distance of strips.
+  /// Operands of a pixel's copy: pointers, its first element in both, and the distance of strips.
   struct Copy {
     Value from, source, to, target, apart;
   };

@@ -22,7 +22,7 @@ Value FilterGradient::lineWidth() {
   return kernel.dim(Dim::min(dy[dy.size() - 2], Dim(kLineColumns)));
 }
 
-/// As many as the copies of their image have room for, and of dy, and the table.
+/// Lines that the copies of their image have room for, and of dy, and the table.
 Value FilterGradient::linesAtOnce() {
   Code &code = kernel.code();
   auto fitting = [&](int64_t room, Value each) {
@@ -35,7 +35,7 @@ Value FilterGradient::linesAtOnce() {
   return code.min(lines, fitting(imageSlots(), slots));
 }
 
-/// Their image and a panel of dy have a quarter of the L2.
+/// Positions whose image and panel of dy have a quarter of the L2.
 int64_t FilterGradient::positions() const {
   if (isDepthwise())
     return kLineColumns;
@@ -122,7 +122,7 @@ FilterGradient::ImageRow FilterGradient::imageRow(const Line &line, const Place 
   return {code.add(line.image, code.mul(pixels, kernel.dim(x.back()))), isInside};
 }
 
-/// None of the columns count where the line's row of the image is outside.
+/// The columns that count: none if the line's row of the image is outside.
 FilterGradient::Span FilterGradient::spanOf(const Line &line, const Place &place) {
   Code &code = kernel.code();
   ImageRow row = imageRow(line, place);

@@ -81,7 +81,7 @@ void FilterGradient::copyRow(const Block &block, const Line &line, const ImageRo
   });
 }
 
-/// One strip after the other; of the last one the channels that there are.
+/// Copies strip after strip; of the last one the channels that there are.
 void FilterGradient::copyPixel(const Copy &copy, Value channels) {
   Code &code = kernel.code();
   auto copyLanes = [&](Value from, Value to, Value mask) {

@@ -156,14 +156,14 @@ void Bindings::bind(graph::RangeOp op) {
     Value value = code.load(element, memory.pointerOf(tensor), zero);
     return value.getType() == f64 ? value : builder.create<arith::ExtFOp>(code.loc, f64, value);
   };
-  // Of integers, what the quotient says about the largest counts only decides whether to refuse.
+  // The quotient of integers, inexact for the largest counts, only decides whether to refuse.
   auto exactly = [&](Value steps) -> Value {
     if (isFloat)
       return builder.create<arith::FPToSIOp>(code.loc, i64, steps);
     Value delta = memory.readInteger(op.getDelta(), 0);
     Value start = memory.readInteger(op.getStart(), 0),
           limit = memory.readInteger(op.getLimit(), 0);
-    // As unsigned numbers the distance and the opposite of delta are exact, whatever they are.
+    // The distance and the opposite of delta are exact as unsigned numbers, whatever they are.
     Value isBack = code.less(delta, zero);
     auto choose = [&](Value yes, Value no) -> Value {
       return builder.createOrFold<arith::SelectOp>(code.loc, isBack, yes, no);

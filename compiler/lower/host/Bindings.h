@@ -14,7 +14,7 @@ public:
 
   /// Ops that bind symbols stand alone in their group, so that what they read is in memory.
   void bindGroup(mlir::Operation *group);
-  /// Nothing where heddle_program_bind has done it.
+  /// Binds sizes, unless heddle_program_bind has done it.
   void bind(graph::BindSizesOp op);
   void bind(graph::DynamicReshapeOp op);
 

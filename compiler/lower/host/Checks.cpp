@@ -31,7 +31,7 @@ static constexpr StringRef kOutside =
     "a slice would end at %lld of a dimension that ends at %lld: the inputs are too small for it";
 
 namespace {
-/// What an op's operands and result have to agree in, beyond what their types say.
+/// Sizes that an op's operands and result have to agree in, beyond what their types say.
 class Agreements {
 public:
   static std::vector<Agreement> of(Operation *op) {
@@ -66,7 +66,7 @@ private:
       require(a[i], b[i], false, what);
   }
 
-  /// Where one dimension differs, that is told.
+  /// Tells which dimension differs, if a single one does.
   void add(graph::ReshapeOp op) {
     DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
     Dim count = graph::elementCount(from), wanted = graph::elementCount(to);
@@ -131,7 +131,7 @@ private:
     wanted.append(x.begin() + depth, x.end());
     requireSame(updates, wanted, "updates of size %lld do not fit a size of %lld");
   }
-  /// What is mirrored must be there.
+  /// A dimension that is padded with its own elements must have some.
   void add(graph::PadOp op) {
     DimVector from = graph::dimsOf(op.getX()), to = graph::dimsOf(op.getResult());
     for (size_t i = 0; i < from.size() && op.getMode() != "constant"; ++i)
@@ -159,7 +159,7 @@ private:
       auto isSafe = [](const Dim &dim) { return dim.isNeverNegative(); };
       if (isSafe(first) && isSafe(from[i] - last - Dim(1)))
         continue;
-      Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 where it takes none
+      Dim some = to[i].constant() ? Dim(1) : Dim::min(to[i], Dim(1)); // 0 if it takes none
       requireFit(Dim(0), some * first, Fit::OrLess, kOutside);
       requireFit(some * (last + Dim(1)), from[i] * some, Fit::OrLess, kOutside);
     }
@@ -185,7 +185,7 @@ private:
 };
 } // namespace
 
-/// That sizes are not negative, and that a tensor fits in memory.
+/// Checks that sizes are not negative, and that a tensor fits in memory.
 static void checkTensor(Value tensor, const std::string &node,
                         llvm::function_ref<void(const Check &)> visit) {
   if (!isa<RankedTensorType>(tensor.getType()) || graph::listOf(tensor))
@@ -208,7 +208,7 @@ void forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) 
   std::string node = graph::nodeText(op->getLoc()) + ": ";
   for (Value result : op->getResults())
     checkTensor(result, node, visit);
-  // What is required of sizes alone is checked before all that follows from them.
+  // Checks of sizes alone come before all that follows from them.
   if (auto bind = dyn_cast<graph::BindSizesOp>(op)) {
     auto sizes = sizesIn(bind.getX()),
          told = bind.getTold() ? sizesIn(bind.getTold()) : DimVector();
@@ -224,7 +224,7 @@ void forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) 
   }
 }
 
-/// What is asked of which sizes: checks of one key hold together.
+/// A key of what is asked of which sizes: checks of one key hold together.
 static std::string keyOf(const Check &check) {
   std::string key = std::to_string(check.kind) + "|" + check.a.str() + "|" + check.b.str();
   for (const Dim &size : check.shape)
@@ -270,7 +270,7 @@ Value Checks::isBeyondMemory(const Check &check, Value *overflow) {
   return code.less(most, product);
 }
 
-/// Those that the inputs decide, of what runs in any case, each once.
+/// Visits checks that the inputs decide, of what runs in any case, each once.
 void Checks::forEachOfEntry(llvm::function_ref<void(const Check &)> visit) {
   llvm::StringSet<> seen;
   auto checkOp = [&](Operation *op) {
@@ -325,7 +325,7 @@ bool Checks::isEntryKnown(const Check &check) const {
          llvm::all_of(check.shape, [&](const Dim &size) { return storage.isEntryKnown(size); });
 }
 
-/// The numbers of the check's message; none where its text tells all.
+/// The numbers of the check's message; none if its text tells all.
 Values Checks::toldBy(const Check &check) {
   if (check.kind == Check::Memory)
     return {};

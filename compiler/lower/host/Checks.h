@@ -18,25 +18,25 @@ struct Check {
   int64_t elementBytes = 0;
   DimVector told = {}; // two sizes, if not a and b
 };
-/// What the op's operands and results promise.
+/// Visits what the op's operands and results promise.
 void forEachCheck(mlir::Operation *op, llvm::function_ref<void(const Check &)> visit);
 
-/// Of the function that is being written.
+/// Checks in the function that is being written.
 class Checks {
 public:
   Checks(Writer &host, SizeCode &sizes, const Storage &storage)
       : host(host), code(host.code), builder(host.builder), sizes(sizes), storage(storage) {}
 
-  /// In heddle_program_sizes: the number of the first message whose check fails, 0 when all hold.
-  /// Its numbers are stored at `values`.
+  /// The number of the first message whose check fails, 0 if all hold, in heddle_program_sizes. The
+  /// message's numbers are stored at `values`.
   Value writeEntry(const EntrySizes &entrySizes, Value values);
-  /// In heddle_program_run: what those have shown holds from here on.
+  /// Assumes in heddle_program_run that what those have shown holds from here on.
   void assumeEntry();
 
-  /// Between these, code of a block is written: what is checked in it holds as long.
+  /// Begins a block, until `endBlock`: what is checked in it holds as long.
   void beginBlock() { checked.emplace_back(); }
   void endBlock() { checked.pop_back(); }
-  /// Beside an op: what neither the entry nor an op before it, here or around, has checked.
+  /// Checks beside an op what neither the entry nor an op before it, here or around, has.
   void write(mlir::Operation *op);
   void failUnless(const Check &check);
 
@@ -53,8 +53,8 @@ private:
   mlir::OpBuilder &builder;
   SizeCode &sizes;
   const Storage &storage;
-  /// By their keys, the checks that hold where code is being written: those of the entry, then of
-  /// each block around it.
+  /// Keys of the checks that hold where code is being written: those of the entry, then of each
+  /// block around it.
   llvm::SmallVector<llvm::StringSet<>> checked;
 };
 

@@ -75,10 +75,10 @@ void Control::write(graph::ScanOp op) {
       ofSlice.push_back(sizes.dim(size));
     sizes.bindDims(body.getArgument(states + i), ofSlice);
   }
-  // What is stacked lies in memory of `length` slices. Where only the body knows how large a slice
-  // is, the first one says it, and the memory is made then; loops carry it with the sizes.
+  // Stacked slices lie in memory of `length` slices. If only the body knows how large a slice is,
+  // the first one says it, and the memory is made then; loops carry it with the sizes.
   struct Stack {
-    Value slice, result, room; // room: null where the first slice makes it
+    Value slice, result, room; // room: null if the first slice makes it
     size_t state;              // of the memory and then the sizes, among what is carried
   };
   SmallVector<Stack> stacks;

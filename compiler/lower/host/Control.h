@@ -9,7 +9,7 @@
 
 namespace heddle::lower {
 
-/// What is in scope now, and is again when the code of an inner block has been written.
+/// Keeps what is in scope now, and restores it when the code of an inner block has been written.
 class Scope {
 public:
   Scope(Sizes &sizes, Memory &memory)

@@ -85,8 +85,8 @@ void Run::write() {
   host.builder.create<func::ReturnOp>(host.code.loc, status);
 }
 
-/// Where the op comes from in the model: of one that a rewrite made without saying so, that of the
-/// nearest op which reads it, or which it reads, or which is around it.
+/// The op's source in the model; if a rewrite made it without saying so, that of the nearest op
+/// which reads it, or which it reads, or which is around it.
 static Location sourceOf(Operation &op) {
   auto isNamed = [](Location location) { return !graph::sourceName(location).empty(); };
   SmallVector<Operation *> found{&op};

@@ -35,7 +35,7 @@ int64_t Regions::argumentSlots(func::FuncOp model) {
       return;
     for (graph::GroupOp member : members)
       slots += kernels.at(member)->arguments.size() + 1;
-    // Those of its region that are launched alone come after.
+    // Slots of those of its region that are launched alone come after.
     most = std::max<int64_t>(most, slots + 1 + (members.size() > 1 ? mostOfOne : 0));
   });
   return std::max(most, mostOfOne);
@@ -49,7 +49,7 @@ void Launcher::store(Value word, int64_t slot) {
   code.store(builder.getI64Type(), word, arguments, code.number(slot));
 }
 
-/// What the group's result is in memory, for a tensor that the group yields.
+/// The memory of a tensor: that of the group's result, if the group yields it.
 Value Launcher::tensorOf(graph::GroupOp group, Value tensor) {
   Block *body = &group.getBody().front();
   for (auto [i, output] : llvm::enumerate(body->getTerminator()->getOperands()))
@@ -108,7 +108,7 @@ void Launcher::storeArguments(graph::GroupOp group, int64_t base) {
   }
 }
 
-/// A function that begins the tasks of a kernel: none where the run has failed, little work on this
+/// A function that begins the tasks of a kernel: none if the run has failed, little work on this
 /// thread. In line these branches would be most of the code around hundreds of kernels.
 func::FuncOp Launcher::starterOf(func::FuncOp target) {
   func::FuncOp &known = starters[target];
@@ -160,7 +160,7 @@ void Launcher::launch(func::FuncOp target, Value slots, Value tasks, Value work,
   });
 }
 
-/// How many of a kernel's tasks are before `part` of `all` tasks of a region of `count` kernels, of
+/// Tasks of a kernel that are before `part` of `all` tasks of a region of `count` kernels, of
 /// which it is number `i`, after kernels of `before` tasks. In a region of equal kernels they are
 /// one kernel after the other, so that a worker reads the weights of few. Where kernels differ a
 /// task of one is not as long as one of another: each kernel's tasks are shared out for themselves,
@@ -176,7 +176,7 @@ static Value tasksBefore(Code &code, Value part, Value tasks, Value before, Valu
   Value half = code.add(code.mul(i, code.number(2)), code.number(1));
   Value rounded = code.add(scaled, code.mul(all, half));
   Value spread = code.div(rounded, code.max(code.mul(all, twice), code.number(1)));
-  // Products of so many tasks could overflow; they are one kernel after the other.
+  // Take the kernels in turn if products of so many tasks could overflow.
   Value areMany = code.less(code.number(INT64_C(1) << 28), all);
   return code.b.createOrFold<arith::SelectOp>(code.loc, areMany, inTurn, spread);
 }
@@ -290,7 +290,7 @@ void Launcher::profile(graph::GroupOp group, llvm::function_ref<void()> launches
   host.callOn(program::Service::Profile, {code.number(-1)});
 }
 
-/// The number of the version that is for the sizes of the run; null where there is one.
+/// The number of the version that is for the sizes of the run; null if there is one.
 Value Launcher::versionOf(const Kernel &kernel) {
   Value chosen;
   for (size_t i = kernel.versions.size(); i-- > 0;) {

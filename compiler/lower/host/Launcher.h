@@ -12,7 +12,7 @@ namespace heddle::lower {
 
 using Kernels = std::map<mlir::Operation *, std::shared_ptr<Kernel>>;
 
-/// Which groups are launched together.
+/// Groups that are launched together.
 class Regions {
 public:
   explicit Regions(const Kernels &kernels) : kernels(kernels) {}
@@ -20,12 +20,12 @@ public:
   /// otherwise the group alone.
   llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group);
   const Kernel &kernelOf(graph::GroupOp group) const { return *kernels.at(group); }
-  /// How many slots the launches of the model need at a time.
+  /// Slots that the launches of the model need at a time.
   int64_t argumentSlots(mlir::func::FuncOp model);
 
 private:
   const Kernels &kernels;
-  /// Of each block, by their number.
+  /// Regions of each block, by their number.
   llvm::DenseMap<mlir::Block *, std::map<int64_t, llvm::SmallVector<graph::GroupOp>>> regions;
 };
 
@@ -40,7 +40,7 @@ public:
   /// Launches a group: now, or with the last one of its region.
   void write(graph::GroupOp group);
 
-  // What launches of other forms are made of.
+  // Parts of launches of other forms.
   /// The first slot of a launch; those before it wait for the launch of a region.
   int64_t firstSlot() const { return openSlots; }
   Value slotsFrom(int64_t slot);

@@ -18,15 +18,15 @@ Places placeBuffers(Code &code, SizeCode &sizes, const Storage &storage, Value *
 /// The sizes that a tensor of integers holds, if shapes tell.
 std::optional<DimVector> sizesIn(Value tensor);
 
-/// Of the run.
+/// Memory of the run.
 class Memory {
 public:
   Memory(Writer &host, Sizes &sizes, const Storage &storage, Value arena, Places places)
       : host(host), sizes(sizes), storage(storage), arena(arena), places(std::move(places)) {}
 
-  /// Of inputs and outputs, as the caller has given them.
+  /// Binds inputs and outputs, as the caller has given them.
   void bindEntry();
-  /// Weights, arena, what control flow bound; what has none yet gets its memory here.
+  /// Memory of weights, of the arena, or as control flow bound it; made here if there is none yet.
   Value pointerOf(Value value);
   Value addressOf(Value tensor);
   /// A buffer of the arena.

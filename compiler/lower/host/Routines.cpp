@@ -15,7 +15,7 @@ struct Routine {
 };
 } // namespace
 
-/// In the order of the outcomes of runtime/library/custom.h.
+/// Messages are in the order of the outcomes of runtime/library/custom.h.
 static Routine customRoutine(graph::CustomOp op) {
   std::vector<char> storage;
   auto constant = op.getAbout().getDefiningOp<graph::ConstantOp>();
@@ -65,7 +65,7 @@ static SmallVector<Dim> wordsOf(Attribute attr) {
   return {Dim(cast<IntegerAttr>(attr).getInt())};
 }
 
-/// The address of the scans of trees; 0 where all are walked.
+/// The address of the scans of trees; 0 if all are walked.
 Value Routines::scansOf(graph::ForestOp op) {
   if (!graph::elementOf(op.getX()).isF32())
     return host.code.number(0);

@@ -23,7 +23,7 @@ Value Lengths::isNonzero(Value memory, Value index) {
                                        code.integerOf(type, 0));
 }
 
-/// The length of a row, 0 where it is none; whether it is none, as the row of a mask is that has
+/// The length of a row, 0 if it is none; whether it is none, as the row of a mask is that has
 /// ones after a zero; and what was found.
 Values Lengths::found(Value memory, Value row) {
   Code &code = host.code;
@@ -120,7 +120,7 @@ void Rows::writeTables() {
   });
 }
 
-/// What groups of rows promise of the sizes of each row.
+/// Checks of the sizes of each row, as groups of rows promise them.
 std::vector<Check> Rows::checksOfRow() {
   std::vector<Check> found;
   std::set<std::string> seen;
@@ -149,7 +149,7 @@ struct RowArgument {
   int64_t slot, sum;
   int64_t scale; // bytes of a unit of what is summed; 0: the row's own value, no place
 };
-/// What a launch of all rows reads.
+/// Numbers that a launch of all rows reads.
 struct RowPlan {
   SmallVector<RowArgument> varying;
   int64_t tasks, work; // the numbers of their sums

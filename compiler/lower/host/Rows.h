@@ -12,13 +12,13 @@
 
 namespace heddle::lower {
 
-/// What an input says of the rows of a ragged model.
+/// Lengths of the rows of a ragged model, as an input gives them.
 class Lengths {
 public:
   Lengths(Writer &host, SizeCode &sizes, graph::RowLengthsOp op)
       : host(host), sizes(sizes), op(op) {}
 
-  /// The length of a row, 0 where it is none, which ends the run.
+  /// The length of a row, 0 if it is none, which ends the run.
   Value of(Value memory, Value row);
 
 private:

@@ -9,8 +9,8 @@
 
 namespace heddle::lower {
 
-/// By their text, sizes that heddle_program_run computes unchecked from the symbols of inputs, with
-/// the first node that wants them; heddle_program_sizes shows that none overflows.
+/// Sizes, by their text, that heddle_program_run computes unchecked from the symbols of inputs, and
+/// the first node that wants each; heddle_program_sizes shows that none overflows.
 using EntrySizes = std::map<std::string, std::pair<Dim, std::string>>;
 
 class Sizes {
@@ -20,15 +20,15 @@ public:
         entrySizes(entrySizes) {}
 
   Value dim(const Dim &dim);
-  /// Of what an op makes.
+  /// Bytes of what an op makes.
   Value checkedBytes(Value result);
 
   /// Gives unbound sizes of `result` these values; the others have to be these.
   void bindDims(Value result, llvm::ArrayRef<Value> sizes);
-  /// The same with the values that the sizes of `source` have.
+  /// Binds them to the values that the sizes of `source` have.
   void bindFrom(Value result, Value source);
   llvm::SmallVector<std::string> unboundSymbols(mlir::ValueRange values) const;
-  /// What memory was made for a size of the type is what the run found.
+  /// Checks the size found at run time against that of the type, for which memory was made.
   void requireSize(Value found, const Dim &expected);
   void requireSize(Value found, Value wanted, llvm::StringRef name);
   void requireSizes(Value found, Value expected);

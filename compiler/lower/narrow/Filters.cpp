@@ -100,7 +100,7 @@ Values NarrowFilters::step(ArrayRef<Value> pixels, Value panel, Value place, Val
   return next;
 }
 
-/// What lies after a run may be no number, so it is not read, although it would meet zeros.
+/// Sums a run, without reading what lies after it, which may be NaN, although it would meet zeros.
 Values NarrowFilters::sumRun(const TileProduct &product, Value aShift, Value piece,
                              ValueRange sums) {
   Code &code = kernel.code();

@@ -20,7 +20,7 @@ struct Walk {
   SmallVector<ReadTensor, 4> reads;
   std::set<std::tuple<void *, std::vector<int64_t>, std::vector<int64_t>>> seen;
 
-  /// False when an op moves elements in another way.
+  /// Notes what is read; false if an op moves elements in another way.
   bool visit(Value value, const Axes &axes, const Axes &sliced) {
     if (!seen.insert({value.getAsOpaquePointer(), std::vector(axes.begin(), axes.end()),
                       std::vector(sliced.begin(), sliced.end())})

@@ -18,7 +18,7 @@ struct ReadTensor {
   llvm::SmallVector<int64_t, 2> slicedAxes; // of the results, along which only a part is read
 };
 
-/// What computing `roots`, which have equal shapes, reads; none when an op other than elementwise
+/// Tensors read to compute `roots`, which have equal shapes; none if an op other than elementwise
 /// ones, broadcasts, transposes, slices and resizes is in between.
 std::optional<llvm::SmallVector<ReadTensor, 4>> readTensors(mlir::Block *group,
                                                             llvm::ArrayRef<Value> roots);

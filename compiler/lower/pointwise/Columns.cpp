@@ -24,7 +24,7 @@ constexpr int64_t kMostVectors = 8;
 constexpr int64_t kSideBySide = 4;
 /// Tasks of a worker.
 constexpr int64_t kTasks = 4;
-/// Of the rows of a piece: what an L2 cache holds.
+/// Bytes of the rows of a piece: what an L2 cache holds.
 constexpr int64_t kPieceBytes = 256 << 10;
 /// Pieces that are made for the cache.
 constexpr int64_t kMostPieces = 64;
@@ -35,7 +35,7 @@ public:
       : kernel(kernel), group(group), reductions(columns.reductions), full(columns.full),
         column(full.back()), lanes(kernel.machine.lanes) {}
 
-  /// How columns and rows are shared out.
+  /// Shares out columns and rows.
   void layOut() {
     int64_t most = std::max<int64_t>(1, kMostVectors / (int64_t)reductions.size());
     vectors = std::clamp<int64_t>(llvm::divideCeil(typical(column), lanes), 1, most);
@@ -69,7 +69,7 @@ public:
   }
 
 private:
-  /// What one task folds: a block of columns, and a range of places of the shared axis.
+  /// The share of one task: a block of columns, and a range of places of the shared axis.
   struct Part {
     SmallVector<Value> columns, masks; // the first of each vector, and its lanes that count
     Value low, high;
@@ -77,7 +77,7 @@ private:
 
   int64_t typical(const Dim &dim) const { return graph::typicalSize(group->getParentOp(), dim); }
 
-  /// Of all that the reductions read and the group does not compute.
+  /// Bytes of all that the reductions read and the group does not compute.
   int64_t bytesRead() const {
     llvm::DenseSet<Value> seen;
     int64_t bytes = 0;
@@ -132,7 +132,7 @@ private:
     return part;
   }
 
-  /// Of each reduction one after the other, its vectors.
+  /// Initial vectors of each reduction, one reduction after the other.
   Values initialValues() {
     Code &code = kernel.code();
     Values initial;

@@ -7,7 +7,7 @@
 
 namespace heddle::lower {
 
-/// Emits all of the group, or nothing where it is no such one.
+/// Emits all of the group, or nothing if it is no such one.
 bool emitColumns(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 } // namespace heddle::lower

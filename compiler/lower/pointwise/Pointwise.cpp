@@ -19,7 +19,7 @@ struct Root {
   int64_t axis = 0;
   Dim offset;
 
-  /// As the target names them: a run in which the parts of a concat differ is refused.
+  /// Dimensions as the target names them: a run in which the parts of a concat differ is refused.
   DimVector dims() const {
     DimVector dims = graph::dimsOf(target);
     if (value != target)
@@ -110,8 +110,8 @@ static void forEachFold(Block *group,
     }
 }
 
-/// How many elements of what it reads an element of the group reduces, where neighbours of the
-/// result are such in memory all the way; 1 for none.
+/// Elements of what it reads that an element of the group reduces, if neighbours of the result are
+/// such in memory all the way; 1 for none.
 static int64_t reducedDownRows(Block *group) {
   int64_t most = 1;
   forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
@@ -125,7 +125,7 @@ static int64_t reducedDownRows(Block *group) {
   return most;
 }
 
-/// How many elements the largest reduction of the group takes; 1 for none.
+/// Elements that the largest reduction of the group takes; 1 for none.
 static Dim largestReduction(Block *group) {
   Dim most(1);
   forEachFold(group, [&](ArrayRef<Dim> dims, ArrayRef<int64_t> axes) {
@@ -139,8 +139,8 @@ static Dim largestReduction(Block *group) {
   return most;
 }
 
-/// How many vectors of as many elements as there are f32 in a register fit into one, where all of a
-/// group are narrow integers at one place.
+/// Vectors of as many elements as there are f32 in a register that fit into one, if all of a group
+/// are narrow integers at one place.
 static int64_t vectorsInRegister(Block *group) {
   int64_t bits = 8;
   for (Operation &op : group->without_terminator()) {
@@ -158,8 +158,8 @@ static int64_t vectorsInRegister(Block *group) {
   return std::max<int64_t>(1, 32 / bits);
 }
 
-/// How many vectors side by side one step of such reductions takes, so that it reads whole runs of
-/// cache lines: few where each holds more, and no more than fit into `extent` without much waste.
+/// Vectors side by side that one step of such reductions takes, so that it reads whole runs of
+/// cache lines: few if each holds more, and no more than fit into `extent` without much waste.
 static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes) {
   int64_t bits = 32;
   for (Operation &op : *group)
@@ -238,7 +238,7 @@ private:
     return llvm::map_to_vector(roots, [](const Root &root) { return root.value; });
   }
 
-  /// Where the first `count` runs are at their element `number`, in row-major order.
+  /// The place in the first `count` runs of their element `number`, in row-major order.
   Indices placeOf(Elements &elements, Value number, size_t count) {
     Code &code = kernel.code();
     Indices place(rank, elements.uniform(code.number(0)));
@@ -353,7 +353,7 @@ private:
     return Squares{runs[runs.size() - 2].dimension, last.dimension, last.extent, isInterleaved};
   }
 
-  /// Which runs make the tasks: enough elements in one, enough tasks for the workers.
+  /// Chooses the runs that make the tasks: enough elements in one, enough tasks for the workers.
   void split(bool isSquares) {
     int64_t inside = graph::typicalSize(group->getParentOp(), runs.back().extent),
             lanes = kernel.code().lanes;

@@ -13,8 +13,8 @@ struct Squares {
   Dim rowExtent;    // which has this size.
   /// Rows are a few elements, and lie one after the other: vectors of them are interleaved.
   bool isInterleaved = false;
-  /// After each place along rowAxis are so many of this axis: a square for each of them is turned,
-  /// and their columns are interleaved.
+  /// Places of this axis after each place along rowAxis: a square for each of them is turned, and
+  /// their columns are interleaved.
   int64_t parts = 1;
   size_t partAxis = 0;
 };
@@ -22,7 +22,7 @@ struct Squares {
 /// The columns of the square whose rows are `lanes` lane values of any one type.
 Values columnsOf(Code &code, Values rows);
 
-/// From low to high, without it.
+/// Places from low to high, without it.
 struct Span {
   Value low, high;
 };

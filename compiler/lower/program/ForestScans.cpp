@@ -24,7 +24,7 @@ struct Scan {
 
 static constexpr size_t kMostLeaves = 64;
 
-/// Appends what lies below a node; false where the tree has too many leaves or steps.
+/// Appends what lies below a node; false if the tree has too many leaves or steps.
 static bool addBelow(ArrayRef<int64_t> nodes, int64_t node, int64_t steps, Scan &scan) {
   int64_t child = nodes[2 * node + 1] >> 32;
   if (child == node && nodes[2 * node] == INT64_MAX) {
@@ -39,7 +39,7 @@ static bool addBelow(ArrayRef<int64_t> nodes, int64_t node, int64_t steps, Scan 
   return addBelow(nodes, child + 1, steps - 1, scan);
 }
 
-/// Between the keys of infinity and NaN there are none.
+/// The limit in a word: there are no keys between those of infinity and NaN.
 static int32_t limitOf(int64_t limit) {
   if (limit == INT64_MAX)
     return INT32_MAX;

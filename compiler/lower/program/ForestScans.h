@@ -9,8 +9,8 @@
 
 namespace heddle::lower {
 
-/// What the runtime's routine reads beside the nodes and roots of graph.forest, all words i32. Of
-/// each tree: how many conditions it has, 0 where rows walk down it; then each condition: feature,
+/// Words, all i32, that the runtime's routine reads beside graph.forest's nodes and roots. Of
+/// each tree: how many conditions it has, 0 if rows walk down it; then each condition: feature,
 /// limit, and two words with a bit for each leaf that can still be reached where the feature's key
 /// is above the limit; then the node of each leaf, one more than conditions. The first leaf that
 /// all conditions leave open is the one that a walk ends at. Keys are those of f32, NaN's the

@@ -12,14 +12,14 @@ struct Buffer {
   int64_t first, last;
 };
 
-/// Which buffers of the arena lie above which. A buffer begins where the highest of those below it
-/// ends, or at 0. Of two that are alive together one is above the other, directly or through
+/// Buffers of the arena by which lies above which. A buffer begins where the highest of those below
+/// it ends, or at 0. Of two that are alive together one is above the other, directly or through
 /// others, so they never overlap, whatever values the symbols in their sizes take.
 struct MemoryPlan {
   std::vector<llvm::SmallVector<size_t, 4>> below; // of each buffer, but for what lies below these
   std::vector<size_t> order;                       // all buffers, each after those below it
 
-  /// Where each buffer begins, in bytes, when they are of these sizes.
+  /// Offsets of the buffers, in bytes, if they are of these sizes.
   std::vector<int64_t> offsets(llvm::ArrayRef<int64_t> bytes) const;
 };
 

@@ -7,8 +7,8 @@
 
 namespace heddle::lower {
 
-/// What the runtime is told of it; none unless each row is computed alone and has its place in
-/// each result.
+/// Blocks as the runtime is told of them; none unless each row is computed alone and has its place
+/// in each result.
 program::RowBlocks rowBlocksOf(mlir::func::FuncOp model, RowTables &tables, const Storage &storage);
 
 } // namespace heddle::lower

@@ -41,7 +41,7 @@ RowGroup::RowGroup(graph::GroupOp group, StringRef of) : of(of) {
     original[to] = from;
 }
 
-/// So that each row's part begins at a vector.
+/// Rounds bytes up, so that each row's part begins at a vector.
 static Dim aligned(const Dim &bytes) {
   return bytes.ceilDiv(Dim(kRowAlignment)) * Dim(kRowAlignment);
 }

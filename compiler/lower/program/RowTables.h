@@ -42,9 +42,9 @@ public:
   int64_t greatestOf(const Dim &ofRow) const;
   Dim bytes();
 
-  // What a kernel of rows needs of the tables.
+  // Sizes that a kernel of rows needs of the tables.
   static Dim elementsOfRow(Value tensor, llvm::StringRef of);
-  /// None of rows whose sizes are those of another version.
+  /// Tasks of a row; none if its sizes are those of another version.
   static Dim tasksOf(const Kernel &kernel, const Phase &phase);
   /// The work of a row's tasks, a multiple of their number.
   static Dim workOf(const Kernel &kernel, const Phase &phase);

@@ -8,7 +8,7 @@
 
 namespace heddle::lower {
 
-/// Of one function.
+/// Writes the sizes of one function.
 class SizeCode {
 public:
   explicit SizeCode(Code &code) : code(code) {}
@@ -33,7 +33,7 @@ private:
 
   Code &code;
   std::map<std::string, Written> written; // by the text of the size
-  /// What was written last, of several terms: places in a concat are sums that grow by a term.
+  /// Long sums that were written last: places in a concat are sums that grow by a term.
   std::deque<Dim> lastSums;
 };
 

@@ -84,11 +84,11 @@ static bool isWidening(Type from, Type to) {
          (from.isUnsignedInteger() || !to.isUnsignedInteger());
 }
 
-/// Of an input whose values may be sizes: more are no shape, and each is listed.
+/// Most elements of an input whose values may be sizes: more are no shape, and each is listed.
 static constexpr int64_t kMostElements = 4096;
 
-/// Where in the inputs the elements of a small tensor of integers stand, if they do: through views,
-/// casts, and parts and sequences of vectors.
+/// The elements of inputs that a small tensor of integers has, if it does: through views, casts,
+/// and parts and sequences of vectors.
 std::optional<Storage::InputElements> Storage::inputElementsOf(Value value) const {
   if (auto input = dyn_cast<BlockArgument>(value)) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -356,7 +356,7 @@ bool Storage::launchesOnce(graph::GroupOp group) const {
          llvm::all_of(kernel.temporaries, [&](const Dim &bytes) { return isEntryKnown(bytes); });
 }
 
-/// What lies in the arena, and for how long.
+/// Collects what lies in the arena, and for how long.
 void Storage::collectBuffers() {
   if (tables.lengths) {
     bufferOf[tables.lengths.getLengths()] = buffers.size();

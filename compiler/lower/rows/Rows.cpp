@@ -202,7 +202,7 @@ Value RowKernel::bindShares(Elements &e, Operation *sum, Value total) {
   return shares;
 }
 
-/// The one user of the value that is of this kind; null where there are several, or none.
+/// The one user of the value that is of this kind; null if there are several, or none.
 template <typename Op> static Op onlyUser(Value value) {
   Op found;
   for (Operation *user : value.getUsers())

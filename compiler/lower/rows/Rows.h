@@ -14,20 +14,20 @@ class RowKernel {
 public:
   RowKernel(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
 
-  /// Fails where the group has no reductions, or reductions of different dimensions. Where `bound`
+  /// Fails if the group has no reductions, or reductions of different dimensions. If `bound`
   /// is set, the caller computes, stores and binds that value. Writes no code.
   mlir::LogicalResult prepare(Value bound = {});
-  /// The same of some ops of the group, whose results `store` takes.
+  /// Prepares some ops of the group, whose results `store` takes.
   mlir::LogicalResult prepare(llvm::ArrayRef<mlir::Operation *> some, llvm::ArrayRef<Value> made);
-  /// Where results go, if not to memory.
+  /// Takes results that do not go to memory.
   std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
-  /// The whole phase, with so many rows in one task.
+  /// Emits the whole phase, with so many rows in one task.
   void emit(int64_t rowsPerTask);
-  /// All passes over one row.
+  /// Emits all passes over one row.
   void emitRow(Elements &e, Value row) { emitRow(e, placeOf(e, row)); }
   void emitRow(Elements &e, const Indices &start);
 
-  /// Of the worker; emitRow takes it from this many bytes on.
+  /// Scratch of the worker; emitRow takes it from this many bytes on.
   Dim scratchBytes() const;
   Dim scratchBegin = Dim(0);
 
@@ -62,7 +62,7 @@ private:
               llvm::ArrayRef<mlir::Operation *> pass = {});
   /// The reductions in their order, by passes over the row: those of one do not need each other.
   std::vector<llvm::SmallVector<mlir::Operation *, 2>> passes();
-  /// What the reductions of one pass come to; `visit` is called for each place.
+  /// Results of the reductions of one pass; `visit` is called for each place.
   Values reduce(
       Elements &e, const Indices &start, llvm::ArrayRef<mlir::Operation *> pass,
       llvm::function_ref<void(llvm::ArrayRef<Index>)> visit = [](auto) {});
@@ -78,7 +78,7 @@ private:
   llvm::SmallVector<Value> keptValues;
   Value keptInResult; // the one of them that lies in the memory of the only result
   Value given;
-  /// Of one axis of a row, where only a part of it is walked.
+  /// A range of one axis of a row, if only a part of it is walked.
   struct Piece {
     size_t axis;
     Value low, high;

@@ -58,7 +58,7 @@ struct Range {
   Value low, high;
 };
 
-/// What the two kinds of scatter share.
+/// The common part of the two kinds of scatter.
 class Scatter {
 public:
   Scatter(KernelBuilder &kernel, Block *group, Operation *op, Value x, StringRef reduction)
@@ -73,7 +73,7 @@ protected:
       kernel.code().lanes = 1;
   }
 
-  /// How many tasks may share the result: those that write parts of one byte would meet in it.
+  /// Most tasks that may share the result: those that write parts of one byte would meet in it.
   int64_t mostTasks() const {
     return element.getIntOrFloatBitWidth() < 8 ? 1 : kernel.machine.workers;
   }
@@ -250,7 +250,7 @@ public:
   }
 
 private:
-  /// Of a task that has columns: a few cache lines, lest rows are read in pieces.
+  /// Fewest columns of a task that has columns: a few cache lines, lest rows are read in pieces.
   static constexpr int64_t kLeastColumns = 64;
 
   void fillColumns(Elements &e, Range columns) {

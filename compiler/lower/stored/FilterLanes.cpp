@@ -7,7 +7,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Of `lanes` columns from k on. A division for each would take longer than to move them.
+/// Places of `lanes` columns from k on. A division for each would take longer than to move them.
 static Values placesFrom(Code &code, const ColumnPlaces &places, Value k) {
   Values found;
   if (!places.taps) {

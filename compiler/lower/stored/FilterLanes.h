@@ -7,8 +7,8 @@
 
 namespace heddle::lower {
 
-/// Where the columns of a matrix are stored: that of k at first + (k / taps) outer + (k % taps)
-/// inner, or at first + k outer where there are no taps.
+/// Places of a matrix's columns in memory: that of k at first + (k / taps) outer + (k % taps)
+/// inner, or at first + k outer if there are no taps.
 struct ColumnPlaces {
   Value pointer;
   Type element;

@@ -147,7 +147,7 @@ Values StoredPanels::codesAt(Value row, ValueRange zero) {
   return floats;
 }
 
-/// Vectors of the scales or zeros of a block of a panel; none where there are none.
+/// Vectors of the scales or zeros of a block of a panel; none if there are none.
 Values StoredPanels::parametersAt(int64_t data, Value panel, Value number) {
   Values found;
   if (data < 0)

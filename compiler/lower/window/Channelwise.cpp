@@ -72,7 +72,7 @@ void Channelwise::packWeights() {
   weightData = kernel.addData(std::move(packed));
 }
 
-/// The same of weights known only at run time.
+/// Packs weights known only at run time likewise.
 void Channelwise::emitPacking() {
   int64_t lanes = kernel.machine.lanes;
   int64_t count = llvm::alignTo(int64_t(conv.getGroups()), lanes) * taps();

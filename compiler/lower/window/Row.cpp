@@ -11,10 +11,10 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Of a row whose width is known, at most so many tiles are written out one by one.
+/// Most tiles that are written out one by one in a row whose width is known.
 static constexpr int64_t kMostAtBorder = 4;
 
-/// Besides sums, a few registers hold weights and pixels of the image.
+/// Pixels of a tile: besides sums, a few registers hold weights and pixels of the image.
 int64_t Channelwise::pixels() {
   constexpr int64_t kOthers = 4;
   int64_t most = (kernel.machine.registers - kOthers) / (areCounted() ? 2 : 1);

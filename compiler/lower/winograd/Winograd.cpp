@@ -33,7 +33,7 @@ static Dim atLeastNone(const Dim &dim) {
   return dim.isNeverNegative() ? dim : Dim::max(dim, Dim(0));
 }
 
-/// Those of each of the images that a dilation makes, in turn: some of the last may have no pixel.
+/// Tiles of each of the images that a dilation makes, in turn: some of the last may have no pixel.
 Dim Winograd::tilesAlong(size_t axis) {
   Dim ofOne = atLeastNone(y[1 + axis]).ceilDiv(Dim(step(axis)));
   return ofOne.ceilDiv(Dim(outputs())) * Dim(step(axis));
@@ -81,7 +81,7 @@ void Winograd::chooseBlocks() {
       pieces = equal;
     tilesOfBlock = llvm::divideCeil(*count, pieces);
   }
-  // Of the register tiles that are not much smaller, the one that wastes the fewest rows.
+  // Take the register tile that wastes the fewest rows, of those that are not much smaller.
   most = std::min(most, tilesOfBlock);
   tileRows = most;
   for (int64_t rows = most; rows >= std::max<int64_t>(1, most * 2 / 3); --rows)

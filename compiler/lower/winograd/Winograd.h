@@ -65,7 +65,7 @@ private:
   void storePixel(Elements &e, const Place &place, Value i, Value j, Value value, Value column);
 
   bool areFiltersKnown() { return conv.getW().getDefiningOp<graph::ConstantOp>() != nullptr; }
-  /// From one row of a tile to the next, and from one column.
+  /// Distance from one row of a tile to the next, and from one column.
   int64_t step(size_t axis) { return conv.getDilations()[axis]; }
   Dim tilesAlong(size_t axis);
   Value pixelOf(Value tile, size_t axis);
@@ -89,8 +89,8 @@ private:
   Dim tilesDown, tilesAcross, tileCount;
   int64_t tilesOfBlock = 1; // a multiple of tileRows
   Dim blocks, chunks;       // of tiles and of panels; a task is one of each
-  /// In elements: from one place of V and of a run's filters to the next, from one tile of M, none
-  /// of them a power of 2; and where M and the filters begin in the scratch.
+  /// Distances in elements, none a power of 2: of places of V, of those of a run's filters and of
+  /// tiles of M; and where M and the filters begin in the scratch.
   int64_t inputStride = 0, filterStride = 0, productStride = 0, productsAt = 0, filtersAt = 0;
   int64_t copyAt = 0; // of a run's filters known only at run time, as they are
 };

@@ -49,7 +49,7 @@ private:
       else
         isReadElsewhere = true;
     }
-    // What others read is better made by a group that does not compute it for itself.
+    // A result that others read is better made by a group that does not compute it for itself.
     auto other = llvm::find_if(lines, [&](size_t line) { return !readers.contains(line); });
     size_t owner = other == lines.end() ? lines.front() : *other;
     if (!isReadElsewhere && !readers.empty())

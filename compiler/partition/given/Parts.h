@@ -9,7 +9,7 @@ namespace heddle::partition {
 
 /// Notes the part that each op below the function is, but for constants.
 void numberParts(mlir::func::FuncOp function);
-/// What was noted: the name of the op's node, and the op's number among all of that name.
+/// The noted part: the name of the op's node, and the op's number among all of that name.
 std::pair<std::string, int64_t> partOf(mlir::Operation *op);
 /// The parts of each group by its name; they are no longer noted.
 std::map<std::string, Parts> takeParts(mlir::func::FuncOp function);

@@ -41,7 +41,7 @@ static void sortStretch(ArrayRef<Operation *> ops, const std::map<std::string, i
       readers[read].push_back(i);
       ++awaited[i];
     }
-  // What has no number comes with the next one that has, or with the first of its readers.
+  // Ops that have no number come with the next one that has, or with the first of their readers.
   SmallVector<int64_t> keys(ops.size());
   int64_t next = INT64_MAX;
   for (size_t i = ops.size(); i-- > 0;) {

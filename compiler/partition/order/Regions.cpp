@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace heddle::partition {
 
-/// What the group reads, but for constants.
+/// Tensors that the group reads, but for constants.
 static llvm::DenseSet<Value> readsOf(graph::GroupOp group) {
   llvm::DenseSet<Value> reads;
   group.walk([&](Operation *op) {

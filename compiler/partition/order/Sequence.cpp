@@ -43,7 +43,7 @@ bool Sequence::reads(Operation *head, llvm::function_ref<bool(Operation *)> isAs
       return source && isAsked(headOf(source));
     });
   };
-  // What has regions is fixed, so that it is enough to look at the members themselves.
+  // Ops that have regions are fixed, so that it is enough to look at the members themselves.
   return llvm::any_of(membersOf(head), isOperandAsked);
 }
 

@@ -22,7 +22,7 @@ public:
   /// `earlier` in between moved after it. They cannot where a path leads from one to the other
   /// through others, past an op that binds sizes, or if they are too far apart.
   bool mayJoin(mlir::Operation *earlier, mlir::Operation *later) const;
-  /// The same of units in their order, however far apart.
+  /// Says so of units in their order, however far apart.
   bool mayJoin(llvm::ArrayRef<mlir::Operation *> heads) const;
   /// Makes the order that of the joined unit, whose head is the last one.
   void join(llvm::ArrayRef<mlir::Operation *> heads);
@@ -31,7 +31,7 @@ public:
     return seats.at(head) < seats.at(other);
   }
   size_t size() const { return order.size(); }
-  /// Null where a unit was that has become part of another one.
+  /// The head at a seat; null if its unit has become part of another one.
   mlir::Operation *at(size_t seat) const { return order[seat]; }
 
 private:

@@ -67,7 +67,7 @@ private:
         llvm::for_each(moved, add);
   }
 
-  /// What has to run for the sink that waits for the fewest.
+  /// Ops that have to run for the sink that waits for the fewest.
   SmallVector<Operation *> nearestThatPays(Operation *op) const {
     SmallVector<Operation *> nearest;
     for (Operation *sink : sinksNear(op))
@@ -86,7 +86,7 @@ private:
            });
   }
 
-  /// Those that read what the op makes or reads, directly or through a few others.
+  /// Sinks that read what the op makes or reads, directly or through a few others.
   SmallVector<Operation *> sinksNear(Operation *op) const {
     llvm::SetVector<Operation *> near;
     auto addReaders = [&](Value value) {
@@ -115,7 +115,7 @@ private:
     return graph::typicalSize(function, estimate::bytesOf(value));
   }
 
-  /// What has to run for the sink, in order, if it can run now and that frees memory.
+  /// Ops that have to run for the sink, in order, if it can run now and that frees memory.
   std::optional<SmallVector<Operation *>> whatPays(Operation *sink) const {
     llvm::SetVector<Operation *> moved;
     moved.insert(sink);

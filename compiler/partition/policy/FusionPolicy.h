@@ -8,7 +8,7 @@
 
 namespace heddle::partition {
 
-/// What a policy may ask about the block while it is split, last op to first.
+/// Questions that a policy may ask about the block while it is split, last op to first.
 struct Surroundings {
   /// Whether the op is in some group already.
   llvm::function_ref<bool(mlir::Operation *)> isGrouped;
@@ -52,7 +52,7 @@ public:
   virtual size_t mostAtOnce() const = 0;
 };
 
-/// For processors with vector registers and caches.
+/// The policy for processors with vector registers and caches.
 const FusionPolicy &lanes();
 /// The two ends, to test what a policy decides and to compare: each op alone, and whatever may be
 /// one kernel.

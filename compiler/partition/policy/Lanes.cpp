@@ -36,7 +36,7 @@ static bool isCheap(const Group &group, const Surroundings &around) {
       Operation *source = operand.getDefiningOp();
       if (llvm::is_contained(group.members, source) || isa_and_nonnull<graph::ConstantOp>(source))
         continue;
-      // What only this group reads may take it in as its epilogue.
+      // A source that only this group reads may take it in as its epilogue.
       if (source && around.isGrouped(source) && operand.hasOneUse())
         return false;
       if (graph::dimsOf(operand) == graph::dimsOf(result))

@@ -14,7 +14,7 @@ using graph::DimVector;
 
 bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }
 
-/// What a product's epilogue reads in place: memory, in another shape or a part of it.
+/// Whether a product's epilogue reads it in place: memory, in another shape or a part of it.
 static bool isRead(Operation *op) { return graph::isView(op) || isa<graph::SliceOp>(op); }
 
 /// Whether readers ask for each element of the op about once.
@@ -129,12 +129,12 @@ bool paysOnLanes(Operation *op, const Group &group, const Surroundings &around) 
   const Mechanism *brought = mechanismOf(op);
   if (brought == &mechanism::kRows)
     return true;
-  // What makes an element of many others is computed once for each element of the result.
+  // An op that makes an element of many others is computed once for each element of the result.
   if (brought != &mechanism::kPointwise || !graph::reducedAxes(op).empty())
     return group.is(mechanism::kPointwise) &&
            (brought == &mechanism::kContraction ? group.onlySlices : group.onlyElementwise) &&
            dims == group.domain && readOnlyElementwise(op, group);
-  // What a slice or a view reads lies in memory.
+  // Operands of a slice or a view lie in memory.
   if (isStored)
     return !narrowsProduct(op) && !llvm::any_of(op->getUsers(), isRead);
   // Prefer the producer's epilogue: each pass over a row would compute a prologue again, and a
