@@ -21,9 +21,8 @@ static bool isWritten(graph::ConstantOp constant) {
 /// Whether the value says which elements of another tensor are read or written.
 static bool isIndex(Value value) {
   return llvm::any_of(value.getUses(), [](OpOperand &use) {
-    return use.getOperandNumber() == 1 &&
-           isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
-               graph::ScatterElementsOp, graph::ScatterNdOp>(use.getOwner());
+    Operation *reader = use.getOwner();
+    return use.getOperandNumber() == 1 && (graph::isGather(reader) || graph::isScatter(reader));
   });
 }
 

@@ -33,7 +33,7 @@ std::optional<double> splatOf(Value value) {
     Operation *op = value.getDefiningOp();
     if (!op)
       return std::nullopt;
-    if (!isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp>(op))
+    if (!isRearrangement(op))
       break;
     value = op->getOperand(0);
   }

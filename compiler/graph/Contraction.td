@@ -4,11 +4,13 @@
 
 include "compiler/graph/Graph.td"
 
-def Graph_Contraction : NativeOpTrait<"Contraction"> { let cppNamespace = "::heddle::graph"; }
-def Graph_Reduction : NativeOpTrait<"Reduction"> { let cppNamespace = "::heddle::graph"; }
-def Graph_ArgReduction : NativeOpTrait<"ArgReduction"> { let cppNamespace = "::heddle::graph"; }
+def Graph_SumsProducts : Graph_Trait<"SumsProducts">;
+def Graph_Contraction : Graph_Trait<"Contraction">;
+def Graph_Reduction : Graph_Trait<"Reduction">;
+def Graph_ArgReduction : Graph_Trait<"ArgReduction">;
+def Graph_OnImages : Graph_Trait<"OnImages">;
 
-def Graph_MatmulOp : Graph_TypedOp<"matmul", [Graph_Contraction]> {
+def Graph_MatmulOp : Graph_TypedOp<"matmul", [Graph_SumsProducts, Graph_Contraction]> {
   let summary = "result[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]";
   let description = "The element type of the result is that of the sum: i32 for 8-bit integers, else that of a.";
   let constraints = ["M1: operands and result have one rank, at least 2.", "M2: batch sizes are equal or 1.",
@@ -17,7 +19,7 @@ def Graph_MatmulOp : Graph_TypedOp<"matmul", [Graph_Contraction]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConvOp : Graph_TypedOp<"conv", [Graph_Contraction]> {
+def Graph_ConvOp : Graph_TypedOp<"conv", [Graph_SumsProducts, Graph_Contraction, Graph_OnImages]> {
   let summary = "cross-correlation of x with the filters w over 1 to 3 spatial dimensions";
   let description = [{
     x is [n, c, spatial...], or [n, spatial..., c] with `channels_last`; the result alike. w is always
@@ -34,7 +36,7 @@ def Graph_ConvOp : Graph_TypedOp<"conv", [Graph_Contraction]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
+def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose", [Graph_SumsProducts, Graph_OnImages, Graph_Standalone]> {
   let summary = "transpose (gradient with respect to x) of conv";
   let description = [{
     x is [n, c, spatial...], or channels last; w is [c, out / groups, window...]. `low`, `high` crop the full result;
@@ -51,7 +53,8 @@ def Graph_ConvTransposeOp : Graph_TypedOp<"conv_transpose"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConvFilterGradientOp : Graph_TypedOp<"conv_filter_gradient"> {
+def Graph_ConvFilterGradientOp
+    : Graph_TypedOp<"conv_filter_gradient", [Graph_SumsProducts, Graph_OnImages, Graph_Standalone]> {
   let summary = "gradient of conv with respect to its filters";
   let description = [{
     result[o, c, k] = sum over n and p of dy[n, o, p] * x[n, c, p * stride - low + k * dilation], c counted within the
@@ -68,7 +71,7 @@ def Graph_ConvFilterGradientOp : Graph_TypedOp<"conv_filter_gradient"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_PoolOp : Graph_TypedOp<"pool"> {
+def Graph_PoolOp : Graph_TypedOp<"pool", [Graph_OnImages]> {
   let summary = "max or average over sliding windows";
   let description = [{
     x is [n, c, spatial...], or channels last. `kind`: max (padding counts as the lowest value), average
@@ -87,7 +90,7 @@ def Graph_PoolOp : Graph_TypedOp<"pool"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_UnpoolOp : Graph_TypedOp<"unpool"> {
+def Graph_UnpoolOp : Graph_TypedOp<"unpool", [Graph_OnImages, Graph_Standalone]> {
   let summary = "each element of an image is the sum of what the windows that hold it give";
   let description = [{
     result[n, c, i] = sum over p and k with p * stride - low + k * dilation = i of share[n, c, p]. With `images`, which
@@ -103,19 +106,22 @@ def Graph_UnpoolOp : Graph_TypedOp<"unpool"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-class Graph_Reduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic, [Graph_Reduction]> {
+class Graph_Reduce<string mnemonic, string formula, list<Trait> traits = []>
+    : Graph_InferredOp<mnemonic, !listconcat([Graph_Reduction], traits)> {
   let summary = formula;
   let constraints = [Graph_AxesOfX];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$axes,
                        DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs Graph_Tensor:$result);
 }
-def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over `axes`; 0 for none">;
-def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over `axes`; 1 for none">;
+def Graph_ReduceSumOp : Graph_Reduce<"reduce_sum", "sum over `axes`; 0 for none", [Graph_KeepsNonNegative]>;
+def Graph_ReduceProdOp : Graph_Reduce<"reduce_prod", "product over `axes`; 1 for none", [Graph_KeepsNonNegative]>;
 def Graph_ReduceMaxOp : Graph_Reduce<"reduce_max", "largest over `axes`; the lowest value for none">;
-def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "smallest over `axes`; the highest value for none">;
+def Graph_ReduceMinOp : Graph_Reduce<"reduce_min", "smallest over `axes`; the highest value for none",
+                                      [Graph_KeepsNonNegative]>;
 
-class Graph_ArgReduce<string mnemonic, string formula> : Graph_InferredOp<mnemonic, [Graph_ArgReduction]> {
+class Graph_ArgReduce<string mnemonic, string formula>
+    : Graph_InferredOp<mnemonic, [Graph_ArgReduction, Graph_Standalone]> {
   let summary = formula;
   let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis,

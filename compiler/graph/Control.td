@@ -11,7 +11,7 @@ def Graph_YieldOp : Graph_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
 }
 
-def Graph_IfOp : Graph_Op<"if", [SingleBlock, NoRegionArguments]> {
+def Graph_IfOp : Graph_Op<"if", [SingleBlock, NoRegionArguments, Graph_BindsSizes, Graph_OutsideKernels]> {
   let summary = "the values of one of two regions";
   let description = "A size of a result in which the branches differ is a fresh symbol, which this op binds.";
   let constraints = ["I1: condition has one element of i1.",
@@ -25,7 +25,7 @@ def Graph_IfOp : Graph_Op<"if", [SingleBlock, NoRegionArguments]> {
   let hasVerifier = 1;
 }
 
-def Graph_LoopOp : Graph_Op<"loop", [SingleBlock]> {
+def Graph_LoopOp : Graph_Op<"loop", [SingleBlock, Graph_BindsSizes, Graph_OutsideKernels]> {
   let summary = "repeat a region at most `trip_count` times while it says so";
   let description = [{
     Operands: trip_count (scalar i64), condition (scalar i1), initial values of the carried tensors. Region arguments:
@@ -43,7 +43,7 @@ def Graph_LoopOp : Graph_Op<"loop", [SingleBlock]> {
   let hasVerifier = 1;
 }
 
-def Graph_ScanOp : Graph_Op<"scan", [SingleBlock]> {
+def Graph_ScanOp : Graph_Op<"scan", [SingleBlock, Graph_BindsSizes, Graph_OutsideKernels]> {
   let summary = "walk along the first dimension of tensors, carrying states";
   let description = [{
     Operands: `state_count` initial states, then the scanned tensors, all of one first size. Region

@@ -62,8 +62,8 @@ void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results
 
 /// Whether a kernel can compute the op; what cannot is the business of the program around kernels.
 static bool isOfKernel(Operation *op) {
-  return isa_and_nonnull<GraphDialect>(op->getDialect()) && !op->hasTrait<Hosted>() &&
-         !isa<DynamicReshapeOp, BindSizesOp, RowLengthsOp, IfOp, LoopOp, ScanOp, YieldOp>(op);
+  return isa_and_nonnull<GraphDialect>(op->getDialect()) && !isOutsideKernels(op) &&
+         !isa<YieldOp>(op);
 }
 
 LogicalResult GroupOp::verify() {

@@ -155,12 +155,6 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
   return Dim::symbol(("$" + stem + "." + Twine(next)).str());
 }
 
-bool bindsSymbols(Operation *op) {
-  return isa<DynamicReshapeOp, DynamicBroadcastOp, DynamicSliceOp, RangeOp, BindSizesOp,
-             RowLengthsOp, IfOp, LoopOp, ScanOp, ListAtOp, ListConcatOp, StringSplitOp,
-             StringNormalizeOp, ImageDecodeOp, NonzeroOp, UniqueOp, SuppressOp, CustomOp>(op);
-}
-
 int64_t bytesOf(Type element) {
   if (isa<ListType>(element))
     return sizeof(void *);

@@ -6,10 +6,15 @@
 
 include "compiler/graph/Graph.td"
 
-def Graph_Elementwise : NativeOpTrait<"Elementwise"> { let cppNamespace = "::heddle::graph"; }
+def Graph_Elementwise : Graph_Trait<"Elementwise">;
+def Graph_TruthValued : Graph_Trait<"TruthValued">;
+def Graph_Comparison : Graph_Trait<"Comparison">;
+def Graph_Costly : Graph_Trait<"Costly">;
+def Graph_NeverNegative : Graph_Trait<"NeverNegative">;
 
-class Graph_Unary<string mnemonic, string formula>
-    : Graph_Op<mnemonic, [Pure, Graph_Elementwise, SameOperandsAndResultType]> {
+class Graph_Unary<string mnemonic, string formula, list<Trait> traits = []>
+    : Graph_Op<mnemonic,
+               !listconcat([Pure, Graph_Elementwise, SameOperandsAndResultType], traits)> {
   let summary = formula;
   let constraints = [Graph_OneShape];
   let arguments = (ins Graph_Tensor:$x);
@@ -17,8 +22,9 @@ class Graph_Unary<string mnemonic, string formula>
   let assemblyFormat = "$x attr-dict `:` type($x)";
 }
 
-class Graph_Binary<string mnemonic, string formula>
-    : Graph_Op<mnemonic, [Pure, Graph_Elementwise, SameOperandsAndResultType]> {
+class Graph_Binary<string mnemonic, string formula, list<Trait> traits = []>
+    : Graph_Op<mnemonic,
+               !listconcat([Pure, Graph_Elementwise, SameOperandsAndResultType], traits)> {
   let summary = formula;
   let constraints = [Graph_OneShape];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$y);
@@ -26,52 +32,54 @@ class Graph_Binary<string mnemonic, string formula>
   let assemblyFormat = "$x `,` $y attr-dict `:` type($x)";
 }
 
-class Graph_Predicate<string mnemonic, string formula, dag args>
-    : Graph_InferredOp<mnemonic, [Graph_Elementwise, SameTypeOperands]> {
+class Graph_Predicate<string mnemonic, string formula, dag args, list<Trait> traits = []>
+    : Graph_InferredOp<mnemonic, !listconcat([Graph_Elementwise, Graph_TruthValued, SameTypeOperands],
+                                             traits)> {
   let summary = formula;
   let constraints = [Graph_OneShape];
   let arguments = args;
   let results = (outs Graph_Tensor:$result);
 }
 class Graph_Compare<string mnemonic, string formula>
-    : Graph_Predicate<mnemonic, formula, (ins Graph_Tensor:$x, Graph_Tensor:$y)>;
+    : Graph_Predicate<mnemonic, formula, (ins Graph_Tensor:$x, Graph_Tensor:$y),
+                      [Graph_Comparison]>;
 
-def Graph_AbsOp : Graph_Unary<"abs", "|x|">;
+def Graph_AbsOp : Graph_Unary<"abs", "|x|", [Graph_NeverNegative]>;
 def Graph_NegOp : Graph_Unary<"neg", "-x">;
 def Graph_SignOp : Graph_Unary<"sign", "-1, 0 or 1">;
-def Graph_ExpOp : Graph_Unary<"exp", "e^x">;
-def Graph_LogOp : Graph_Unary<"log", "ln x">;
+def Graph_ExpOp : Graph_Unary<"exp", "e^x", [Graph_Costly, Graph_NeverNegative]>;
+def Graph_LogOp : Graph_Unary<"log", "ln x", [Graph_Costly]>;
 def Graph_Log1pOp : Graph_Unary<"log1p", "ln(1 + x)">;
 def Graph_Expm1Op : Graph_Unary<"expm1", "e^x - 1">;
-def Graph_SqrtOp : Graph_Unary<"sqrt", "square root">;
+def Graph_SqrtOp : Graph_Unary<"sqrt", "square root", [Graph_NeverNegative]>;
 def Graph_FloorOp : Graph_Unary<"floor", "largest integer <= x">;
 def Graph_CeilOp : Graph_Unary<"ceil", "smallest integer >= x">;
 def Graph_RoundOp : Graph_Unary<"round", "nearest integer, ties to even">;
 def Graph_TruncOp : Graph_Unary<"trunc", "x without its fraction">;
-def Graph_ErfOp : Graph_Unary<"erf", "error function">;
-def Graph_SinOp : Graph_Unary<"sin", "sine">;
-def Graph_CosOp : Graph_Unary<"cos", "cosine">;
+def Graph_ErfOp : Graph_Unary<"erf", "error function", [Graph_Costly]>;
+def Graph_SinOp : Graph_Unary<"sin", "sine", [Graph_Costly]>;
+def Graph_CosOp : Graph_Unary<"cos", "cosine", [Graph_Costly]>;
 def Graph_TanOp : Graph_Unary<"tan", "tangent">;
 def Graph_AsinOp : Graph_Unary<"asin", "inverse sine">;
 def Graph_AcosOp : Graph_Unary<"acos", "inverse cosine">;
 def Graph_AtanOp : Graph_Unary<"atan", "inverse tangent">;
 def Graph_SinhOp : Graph_Unary<"sinh", "hyperbolic sine">;
 def Graph_CoshOp : Graph_Unary<"cosh", "hyperbolic cosine">;
-def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent">;
+def Graph_TanhOp : Graph_Unary<"tanh", "hyperbolic tangent", [Graph_Costly]>;
 def Graph_AsinhOp : Graph_Unary<"asinh", "inverse hyperbolic sine">;
 def Graph_AcoshOp : Graph_Unary<"acosh", "inverse hyperbolic cosine">;
 def Graph_AtanhOp : Graph_Unary<"atanh", "inverse hyperbolic tangent">;
-def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + e^-x)">;
+def Graph_SigmoidOp : Graph_Unary<"sigmoid", "1 / (1 + e^-x)", [Graph_Costly, Graph_NeverNegative]>;
 def Graph_NotOp : Graph_Unary<"not", "logical negation of i1">;
 def Graph_BitNotOp : Graph_Unary<"bit_not", "bitwise complement">;
 
-def Graph_AddOp : Graph_Binary<"add", "x + y; integers wrap">;
+def Graph_AddOp : Graph_Binary<"add", "x + y; integers wrap", [Graph_KeepsNonNegative]>;
 def Graph_SubOp : Graph_Binary<"sub", "x - y; integers wrap">;
-def Graph_MulOp : Graph_Binary<"mul", "x * y; integers wrap">;
-def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero">;
-def Graph_PowOp : Graph_Binary<"pow", "x^y">;
+def Graph_MulOp : Graph_Binary<"mul", "x * y; integers wrap", [Graph_KeepsNonNegative]>;
+def Graph_DivOp : Graph_Binary<"div", "x / y; integers truncate toward zero", [Graph_KeepsNonNegative]>;
+def Graph_PowOp : Graph_Binary<"pow", "x^y", [Graph_Costly]>;
 def Graph_MaxOp : Graph_Binary<"max", "larger of x and y; NaN if either is">;
-def Graph_MinOp : Graph_Binary<"min", "smaller of x and y; NaN if either is">;
+def Graph_MinOp : Graph_Binary<"min", "smaller of x and y; NaN if either is", [Graph_KeepsNonNegative]>;
 def Graph_AndOp : Graph_Binary<"and", "logical and of i1">;
 def Graph_OrOp : Graph_Binary<"or", "logical or of i1">;
 def Graph_XorOp : Graph_Binary<"xor", "logical exclusive or of i1">;

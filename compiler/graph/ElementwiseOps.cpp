@@ -65,8 +65,6 @@ LogicalResult LookupOp::verify() {
   return success();
 }
 
-bool isCostly(Operation *op) {
-  return isa<ExpOp, LogOp, ErfOp, TanhOp, SigmoidOp, PowOp, SinOp, CosOp>(op);
-}
+bool isCostly(Operation *op) { return op->hasTrait<Costly>(); }
 
 } // namespace heddle::graph

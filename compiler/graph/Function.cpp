@@ -46,7 +46,7 @@ private:
       bindAll(binds.getSymbols());
     if (auto lengths = dyn_cast<RowLengthsOp>(op))
       bind(*rowSize(lengths.getSize(), lengths.getOf()).symbolName());
-    if (bindsSymbols(op))
+    if (bindsSizes(op))
       for (Type type : op->getResultTypes())
         bindSizes(type);
     for (Type type : op->getResultTypes())

@@ -5,7 +5,9 @@
 #include "compiler/Prelude.h"
 #include "compiler/graph/Dim.h"
 
+// Properties of ops, each named beside the op in its .td file: no stage lists ops.
 namespace heddle::graph {
+
 /// E1: operands and result have one shape (element types may differ).
 template <typename ConcreteOp>
 class Elementwise : public mlir::OpTrait::TraitBase<ConcreteOp, Elementwise> {
@@ -17,24 +19,60 @@ template <typename ConcreteOp>
 mlir::LogicalResult Elementwise<ConcreteOp>::verifyTrait(mlir::Operation *op) {
   return verifyElementwise(op);
 }
+
+#define HEDDLE_TRAIT(NAME)                                                                         \
+  template <typename ConcreteOp> class NAME : public mlir::OpTrait::TraitBase<ConcreteOp, NAME> {};
+
+/// Says of each element whether something holds.
+HEDDLE_TRAIT(TruthValued)
+/// Says it of how two numbers compare.
+HEDDLE_TRAIT(Comparison)
+/// Takes many instructions an element.
+HEDDLE_TRAIT(Costly)
+/// Its elements are never below 0.
+HEDDLE_TRAIT(NeverNegative)
+/// Its elements are not below 0 where those of all operands are not.
+HEDDLE_TRAIT(KeepsNonNegative)
+
 /// Combines the elements along `axes` into one by an operation whose order is free.
-template <typename ConcreteOp>
-class Reduction : public mlir::OpTrait::TraitBase<ConcreteOp, Reduction> {};
+HEDDLE_TRAIT(Reduction)
 /// The index, along `axis`, of the element that comes first in an order.
-template <typename ConcreteOp>
-class ArgReduction : public mlir::OpTrait::TraitBase<ConcreteOp, ArgReduction> {};
-/// Sums of products of two operands, each of whose elements serves many results.
-template <typename ConcreteOp>
-class Contraction : public mlir::OpTrait::TraitBase<ConcreteOp, Contraction> {};
+HEDDLE_TRAIT(ArgReduction)
+/// Sums of products of two operands.
+HEDDLE_TRAIT(SumsProducts)
+/// A product each of whose operands' elements serves many results.
+HEDDLE_TRAIT(Contraction)
+/// Has images among its operands; `channels_last` says their layout.
+HEDDLE_TRAIT(OnImages)
+/// Says of dimensions what it says by their numbers, so that they may as well be in another order.
+HEDDLE_TRAIT(Reorderable)
+
 /// Only says where an element of another tensor is, or what lies beside it.
-template <typename ConcreteOp>
-class Movement : public mlir::OpTrait::TraitBase<ConcreteOp, Movement> {};
-/// An op that no kernel computes: the program around the kernels calls a service of the runtime.
-template <typename ConcreteOp>
-class Hosted : public mlir::OpTrait::TraitBase<ConcreteOp, Hosted> {};
+HEDDLE_TRAIT(Movement)
+/// A movement of one tensor: each element of the result is an element of it.
+HEDDLE_TRAIT(Rearrangement)
+/// Reads no tensor: its elements are constants or follow from sizes.
+HEDDLE_TRAIT(Leaf)
+/// Reads elements of its first operand at places that the second one names.
+HEDDLE_TRAIT(Gathers)
+/// Replaces elements of its first operand at places that the second one names.
+HEDDLE_TRAIT(Scatters)
+
+/// Its results have sizes that it binds itself while running.
+HEDDLE_TRAIT(BindsSizes)
+/// Has a kernel of its own; that of a scatter also computes what the scatter reads.
+HEDDLE_TRAIT(Standalone)
+/// No kernel computes it: the program around the kernels carries it out.
+HEDDLE_TRAIT(OutsideKernels)
+/// No kernel computes it: the program around the kernels calls a service of the runtime.
+HEDDLE_TRAIT(Hosted)
 /// A hosted op on tensors of numbers alone: its service is one of runtime/routine.
-template <typename ConcreteOp>
-class Routine : public mlir::OpTrait::TraitBase<ConcreteOp, Routine> {};
+HEDDLE_TRAIT(Routine)
+/// A hosted op on strings.
+HEDDLE_TRAIT(OnStrings)
+
+#undef HEDDLE_TRAIT
+
 } // namespace heddle::graph
 
 namespace heddle::graph {
@@ -89,9 +127,6 @@ DimVector dimsOf(DimsAttr attr);
 /// A symbol that no type below `anchor`'s module uses yet: "$<stem>.<number>".
 Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 
-/// Whether the op's results have sizes that it binds itself while running.
-bool bindsSymbols(mlir::Operation *op);
-
 /// Of an op: its result is stored where it is computed, and not computed again by who reads it.
 constexpr llvm::StringLiteral kIsStored = "graph.is_stored";
 
@@ -99,6 +134,15 @@ constexpr llvm::StringLiteral kIsStored = "graph.is_stored";
 inline bool isElementwise(mlir::Operation *op) { return op->hasTrait<Elementwise>(); }
 inline bool isContraction(mlir::Operation *op) { return op->hasTrait<Contraction>(); }
 inline bool isMovement(mlir::Operation *op) { return op->hasTrait<Movement>(); }
+inline bool isRearrangement(mlir::Operation *op) { return op->hasTrait<Rearrangement>(); }
+inline bool isLeaf(mlir::Operation *op) { return op->hasTrait<Leaf>(); }
+inline bool isGather(mlir::Operation *op) { return op->hasTrait<Gathers>(); }
+inline bool isScatter(mlir::Operation *op) { return op->hasTrait<Scatters>(); }
+inline bool bindsSizes(mlir::Operation *op) { return op->hasTrait<BindsSizes>(); }
+/// Whether the program around the kernels carries it out.
+inline bool isOutsideKernels(mlir::Operation *op) {
+  return op->hasTrait<OutsideKernels>() || op->hasTrait<Hosted>();
+}
 /// Axes of a Reduction; none of other ops.
 llvm::ArrayRef<int64_t> reducedAxes(mlir::Operation *op);
 /// Axes of a Reduction, and the one of an ArgReduction.
@@ -107,9 +151,9 @@ llvm::SmallVector<int64_t> combinedAxes(mlir::Operation *op);
 bool isView(mlir::Operation *op);
 /// The value whose memory this one shows in another shape, outside of kernels.
 mlir::Value unshaped(mlir::Value value);
-/// Costs no pass over memory: a repetition, numbers that follow from sizes, a constant, or a view.
+/// Costs no pass over memory: a repetition, a leaf, or a view.
 bool isFree(mlir::Operation *op);
-/// Elementwise ops that take many instructions.
+/// Takes many instructions an element.
 bool isCostly(mlir::Operation *op);
 
 /// Elements of a small integer tensor, row-major, as size expressions, when they follow from the

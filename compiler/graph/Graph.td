@@ -102,6 +102,14 @@ def Graph_Tensor : Type<
     And<[AnyRankedTensor.predicate, CPred<"::heddle::graph::hasNamedSizes($_self)">]>,
     "ranked tensor whose dynamic sizes have names, as #graph.dims gives them (TN1)">;
 
+/// A property of ops; Graph.h says what each is.
+class Graph_Trait<string name> : NativeOpTrait<name> { let cppNamespace = "::heddle::graph"; }
+def Graph_BindsSizes : Graph_Trait<"BindsSizes">;
+def Graph_OutsideKernels : Graph_Trait<"OutsideKernels">;
+def Graph_Standalone : Graph_Trait<"Standalone">;
+def Graph_Reorderable : Graph_Trait<"Reorderable">;
+def Graph_KeepsNonNegative : Graph_Trait<"KeepsNonNegative">;
+
 /// `constraints`: what the verifier or the shape rule holds an op to, each with the label that its
 /// messages begin with. docs/spec/graph.md lists them.
 class Graph_Op<string mnemonic, list<Trait> traits = []> : Op<Graph_Dialect, mnemonic, traits> {
@@ -130,7 +138,8 @@ class Graph_TypedOp<string mnemonic, list<Trait> traits = []>
 
 /// An op that binds sizes, which others may use though nobody uses the tensor itself: not Pure, so
 /// that it stays until simplify sees that no type names them.
-class Graph_BindingOp<string mnemonic, list<Trait> traits = []> : Graph_Op<mnemonic, traits> {
+class Graph_BindingOp<string mnemonic, list<Trait> traits = []>
+    : Graph_Op<mnemonic, !listconcat([Graph_BindsSizes], traits)> {
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }

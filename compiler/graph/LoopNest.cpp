@@ -219,12 +219,13 @@ static LoopNest movementNest(Operation *op) {
   if (isa<ConstantOp, SizesOp>(op))
     return LoopNest();
   int64_t rank = rankOf(op->getResult(0));
-  if (isa<BroadcastOp, DynamicBroadcastOp, ReshapeOp, DynamicReshapeOp>(op))
+  bool isReshape = isa<ReshapeOp, DynamicReshapeOp>(op);
+  if (isReshape || isa<BroadcastOp, DynamicBroadcastOp>(op))
     return parallelNest(op, {}, rank, isa<BroadcastOp>(op));
   int64_t shared = op->getNumOperands() == 0 ? 0 : rank;
   if (auto gather = dyn_cast<GatherOp>(op))
     shared = gather.getAxis();
-  else if (isa<GatherElementsOp, GatherNdOp, ReverseSequenceOp, RangeOp>(op))
+  else if (isGather(op) || isa<ReverseSequenceOp, RangeOp>(op))
     shared = 0;
   return parallelNest(op, {mnemonicOf(op).str()}, shared, op->hasTrait<Elementwise>());
 }

@@ -4,9 +4,13 @@
 
 include "compiler/graph/Graph.td"
 
-def Graph_Movement : NativeOpTrait<"Movement"> { let cppNamespace = "::heddle::graph"; }
+def Graph_Movement : Graph_Trait<"Movement">;
+def Graph_Rearrangement : Graph_Trait<"Rearrangement">;
+def Graph_Leaf : Graph_Trait<"Leaf">;
+def Graph_Gathers : Graph_Trait<"Gathers">;
+def Graph_Scatters : Graph_Trait<"Scatters">;
 
-def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
+def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike, Graph_Leaf,
     DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "a tensor known at compile time";
   let description = "Large values are dense resources, mapped from the model's file and never printed.";
@@ -18,14 +22,14 @@ def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike,
   let hasVerifier = 1;
 }
 
-def Graph_IotaOp : Graph_TypedOp<"iota"> {
+def Graph_IotaOp : Graph_TypedOp<"iota", [Graph_Leaf]> {
   let summary = "result[..., i, ...] = i along `axis`";
   let constraints = [Graph_AxisOfResult];
   let arguments = (ins I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_SizesOp : Graph_TypedOp<"sizes"> {
+def Graph_SizesOp : Graph_TypedOp<"sizes", [Graph_Leaf]> {
   let summary = "the 1-D or 0-D integer tensor whose elements are the given size expressions";
   let description = [{
     What `Shape` and arithmetic on it fold to: `graph.sizes {values = #graph.dims<"batch", -1, "2*h">}
@@ -36,7 +40,7 @@ def Graph_SizesOp : Graph_TypedOp<"sizes"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ReshapeOp : Graph_TypedOp<"reshape", [Graph_Movement]> {
+def Graph_ReshapeOp : Graph_TypedOp<"reshape", [Graph_Movement, Graph_Rearrangement]> {
   let summary = "the same elements, in row-major order, in the shape of the result type";
   let constraints = ["R1: x and the result have equally many elements, if both numbers are constant."];
   let arguments = (ins Graph_Tensor:$x);
@@ -47,7 +51,7 @@ def Graph_ReshapeOp : Graph_TypedOp<"reshape", [Graph_Movement]> {
   }];
 }
 
-def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
+def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape", [Graph_OutsideKernels]> {
   let summary = "reshape to sizes known only at run time";
   let description = [{
     `shape` is 1-D i64. -1 stands for what is left; 0 copies the size of x unless `allow_zero`. The dynamic
@@ -59,7 +63,7 @@ def Graph_DynamicReshapeOp : Graph_BindingOp<"dynamic_reshape"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_BroadcastOp : Graph_TypedOp<"broadcast", [Graph_Movement]> {
+def Graph_BroadcastOp : Graph_TypedOp<"broadcast", [Graph_Movement, Graph_Rearrangement]> {
   let summary = "repeat along sizes of 1, aligned at the last dimension as NumPy does";
   let description = "Where symbols decide whether B2 holds, it is checked at run time.";
   let constraints = ["B1: the rank of x is at most that of the result.",
@@ -68,7 +72,7 @@ def Graph_BroadcastOp : Graph_TypedOp<"broadcast", [Graph_Movement]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
+def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast", [Graph_Standalone]> {
   let summary = "broadcast x against sizes known only at run time (ONNX Expand)";
   let description = "The dynamic sizes of the result are fresh symbols, which this op binds.";
   let constraints = ["DB1: `shape` is a vector of integers; neither x nor `shape` has more dimensions than the result."];
@@ -76,14 +80,14 @@ def Graph_DynamicBroadcastOp : Graph_BindingOp<"dynamic_broadcast"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_TransposeOp : Graph_InferredOp<"transpose", [Graph_Movement]> {
+def Graph_TransposeOp : Graph_InferredOp<"transpose", [Graph_Movement, Graph_Rearrangement]> {
   let summary = "result dimension i is dimension permutation[i] of x";
   let constraints = ["T1: `permutation` holds each dimension of x once."];
   let arguments = (ins Graph_Tensor:$x, DenseI64ArrayAttr:$permutation);
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_SliceOp : Graph_TypedOp<"slice", [Graph_Movement]> {
+def Graph_SliceOp : Graph_TypedOp<"slice", [Graph_Movement, Graph_Rearrangement, Graph_Reorderable]> {
   let summary = "result[i] = x[starts + i * steps], sizes as in the result type";
   let description = "Steps may be negative. Where symbols decide whether S3 holds, it is checked at run time.";
   let constraints = ["S1: there are one start, one step and one size per dimension.", "S2: no step is 0.",
@@ -92,7 +96,7 @@ def Graph_SliceOp : Graph_TypedOp<"slice", [Graph_Movement]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
+def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice", [Graph_Standalone]> {
   let summary = "slice with bounds known only at run time, with ONNX's clamping";
   let description = [{
     `starts`, `ends`, `steps` are 1-D i64, one entry an entry of `axes`. The sizes of the result along
@@ -105,7 +109,7 @@ def Graph_DynamicSliceOp : Graph_BindingOp<"dynamic_slice"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ConcatOp : Graph_InferredOp<"concat", [Graph_Movement]> {
+def Graph_ConcatOp : Graph_InferredOp<"concat", [Graph_Movement, Graph_Reorderable]> {
   let summary = "the operands one after the other along `axis`";
   let constraints = ["CC1: there is an operand.", "AX1: `axis` is a dimension of the operands.",
                      "CC2: the operands have one rank.", "CC3: their sizes agree but along `axis`."];
@@ -113,7 +117,7 @@ def Graph_ConcatOp : Graph_InferredOp<"concat", [Graph_Movement]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_PadOp : Graph_InferredOp<"pad", [Graph_Movement]> {
+def Graph_PadOp : Graph_InferredOp<"pad", [Graph_Movement, Graph_Reorderable]> {
   let summary = "x with `low` elements before and `high` after each dimension";
   let description = [{
     `mode`: "constant" (the scalar `value`), "edge", "reflect", "wrap". Negative amounts crop.
@@ -124,7 +128,7 @@ def Graph_PadOp : Graph_InferredOp<"pad", [Graph_Movement]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_GatherOp : Graph_InferredOp<"gather"> {
+def Graph_GatherOp : Graph_InferredOp<"gather", [Graph_Gathers]> {
   let summary = "slices of x along `axis` at the places that `indices` names";
   let description = "Negative indices count from the end. The result has x's sizes with axis replaced by indices' sizes.";
   let constraints = [Graph_AxisOfX];
@@ -134,14 +138,14 @@ def Graph_GatherOp : Graph_InferredOp<"gather"> {
 
 defvar Graph_ElementIndices = [Graph_AxisOfX, "GE1: x and indices have one rank.",
                                "GE2: but along `axis`, no size of indices is beyond that of x."];
-def Graph_GatherElementsOp : Graph_InferredOp<"gather_elements"> {
+def Graph_GatherElementsOp : Graph_InferredOp<"gather_elements", [Graph_Gathers]> {
   let summary = "result[i, j] = x[indices[i, j], j] for axis 0, likewise for others";
   let constraints = Graph_ElementIndices;
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$indices, I64Attr:$axis);
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
+def Graph_GatherNdOp : Graph_InferredOp<"gather_nd", [Graph_Gathers]> {
   let summary = "elements or slices of x at the index tuples along the last dimension of indices";
   let constraints = ["G1: the last size of indices is constant and at most the rank of x less `batch_dims`.",
                      "G2: indices have more dimensions than `batch_dims`.",
@@ -150,7 +154,7 @@ def Graph_GatherNdOp : Graph_InferredOp<"gather_nd"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
+def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements", [Graph_Scatters, Graph_Standalone]> {
   let summary = "x with x[indices[i, j], j] = updates[i, j] for axis 0, likewise for others";
   let description = [{
     `reduction`: none, add, mul, max, min. In row-major order of updates.
@@ -161,7 +165,7 @@ def Graph_ScatterElementsOp : Graph_InferredOp<"scatter_elements"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd"> {
+def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd", [Graph_Scatters, Graph_Standalone]> {
   let summary = "x with the slices at the index tuples replaced by (or reduced with) updates";
   let constraints = ["SN1: the last size of indices, d, is constant and at most the rank of x.",
                      "SN2: updates have the sizes of indices but the last, then those of x from d on."];
@@ -170,7 +174,7 @@ def Graph_ScatterNdOp : Graph_InferredOp<"scatter_nd"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_ResizeOp : Graph_TypedOp<"resize"> {
+def Graph_ResizeOp : Graph_TypedOp<"resize", [Graph_Reorderable]> {
   let summary = "sample x on another grid (ONNX Resize), sizes as in the result type";
   let description = [{
     `scales`: one an axis, result size / x size unless the model gave it. `mode`: nearest, linear, cubic.
@@ -194,7 +198,7 @@ def Graph_ReverseSequenceOp : Graph_InferredOp<"reverse_sequence"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_RangeOp : Graph_BindingOp<"range"> {
+def Graph_RangeOp : Graph_BindingOp<"range", [Graph_Standalone]> {
   let summary = "start, start + delta, ... below (above) limit; scalars known only at run time";
   let description = "The size of the result is a fresh symbol, which this op binds.";
   let constraints = ["RG1: start, limit and delta are scalars of the element type of the result, a vector."];
@@ -202,7 +206,7 @@ def Graph_RangeOp : Graph_BindingOp<"range"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
+def Graph_BindSizesOp : Graph_Op<"bind_sizes", [Graph_BindsSizes, Graph_OutsideKernels]> {
   let summary = "gives the elements of a small integer tensor names, for sizes and offsets to use";
   let description = [{
     What is known only at run time becomes a size: `graph.bind_sizes %k {symbols = #graph.dims<"$k.0">} : tensor<i64>`.
@@ -216,7 +220,7 @@ def Graph_BindSizesOp : Graph_Op<"bind_sizes"> {
   let hasVerifier = 1;
 }
 
-def Graph_RowLengthsOp : Graph_Op<"row_lengths"> {
+def Graph_RowLengthsOp : Graph_Op<"row_lengths", [Graph_BindsSizes, Graph_OutsideKernels]> {
   let summary = "the sizes of rows: binds `size(of)`";
   let description = [{
     x is a vector of `of` integers, the lengths of the rows; or a mask `[of, size]`, whose length is the number

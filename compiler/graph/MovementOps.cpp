@@ -410,8 +410,6 @@ Value unshaped(Value value) {
   return value;
 }
 
-bool isFree(Operation *op) {
-  return isView(op) || isa<BroadcastOp, IotaOp, SizesOp, ConstantOp>(op);
-}
+bool isFree(Operation *op) { return isView(op) || isLeaf(op) || isa<BroadcastOp>(op); }
 
 } // namespace heddle::graph

@@ -30,6 +30,8 @@ static std::optional<DimVector> binaryValue(Operation *op, int depth) {
       result.push_back(Dim::max(a, b));
     else if (isa<MinOp>(op))
       result.push_back(Dim::min(a, b));
+    else if (!isa<DivOp, ModOp>(op))
+      return std::nullopt;
     else {
       // Integer division truncates; it is a floor only where nothing is negative.
       auto divisor = b.constant();
@@ -178,10 +180,10 @@ static std::optional<DimVector> valueOf(Value value, int depth) {
     }
     return x;
   }
-  if (isa<AddOp, SubOp, MulOp, DivOp, ModOp, MaxOp, MinOp>(op))
-    return binaryValue(op, depth);
-  if (isa<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>(op))
+  if (op->hasTrait<Comparison>())
     return compareValue(op, depth);
+  if (isElementwise(op) && op->getNumOperands() == 2)
+    return binaryValue(op, depth);
   if (isa<NotOp>(op)) {
     auto x = valueOf(op->getOperand(0), depth);
     if (x)

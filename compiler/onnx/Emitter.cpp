@@ -71,9 +71,9 @@ static bool isArithmetic(Operation *op) {
     return false;
   if (isa<EqualOp, NotEqualOp>(op))
     return !isString(elementOf(op->getOperand(0)));
-  return op->hasTrait<Elementwise>() ||
-         isa<MatmulOp, ConvOp, ConvTransposeOp, PoolOp, ReduceSumOp, ReduceProdOp, ReduceMaxOp,
-             ReduceMinOp, ArgMaxOp, ArgMinOp, CumsumOp, TopkOp, ResizeOp>(op);
+  return op->hasTrait<Elementwise>() || op->hasTrait<SumsProducts>() || op->hasTrait<OnImages>() ||
+         op->hasTrait<Reduction>() || op->hasTrait<ArgReduction>() ||
+         isa<CumsumOp, TopkOp, ResizeOp>(op);
 }
 
 /// Bytes of the largest tensor that a model may spell out: no address space of today holds more.

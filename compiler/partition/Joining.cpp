@@ -84,12 +84,10 @@ static bool isReadOnce(Operation *op) {
              (isa<graph::TransposeOp>(op) && mechanism::transposedLeft(product));
     if (isa<graph::MatmulOp>(user))
       return isa<graph::TransposeOp>(op) && !op->getOperand(0).getDefiningOp<graph::ConstantOp>();
-    if (reader == &mechanism::kContraction || reader == &mechanism::kWindow ||
-        reader == &mechanism::kSerial || isAlone(user))
+    if (reader == &mechanism::kContraction || reader == &mechanism::kWindow || isAlone(user))
       return false;
     bool isData = !isa<graph::IotaOp, graph::BroadcastOp>(op) &&
-                  isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::ResizeOp,
-                      graph::ReverseSequenceOp>(user) &&
+                  (graph::isGather(user) || isa<graph::ResizeOp, graph::ReverseSequenceOp>(user)) &&
                   use.getOperandNumber() == 0;
     if (isData)
       return false;

@@ -10,11 +10,10 @@ namespace heddle::partition {
 
 bool isBarrier(Operation &op) {
   if (!isa<graph::GroupOp>(op))
-    return op.getNumRegions() > 0 || graph::bindsSymbols(&op) ||
-           op.hasTrait<OpTrait::IsTerminator>();
+    return op.getNumRegions() > 0 || graph::bindsSizes(&op) || op.hasTrait<OpTrait::IsTerminator>();
   return op
       .walk([](Operation *inner) {
-        return graph::bindsSymbols(inner) ? WalkResult::interrupt() : WalkResult::advance();
+        return graph::bindsSizes(inner) ? WalkResult::interrupt() : WalkResult::advance();
       })
       .wasInterrupted();
 }

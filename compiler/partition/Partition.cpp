@@ -71,10 +71,8 @@ bool isHost(Operation *op) {
   if (isa<graph::SizesOp>(op)) // checks of sizes alone need no memory
     return llvm::all_of(op->getUsers(),
                         [](Operation *user) { return isa<graph::BindSizesOp>(user); });
-  return isa<graph::ConstantOp, graph::DynamicReshapeOp, graph::BindSizesOp, graph::RowLengthsOp,
-             graph::IfOp, graph::LoopOp, graph::ScanOp, graph::YieldOp, graph::GroupOp,
-             func::ReturnOp>(op) ||
-         op->hasTrait<graph::Hosted>();
+  return isa<graph::ConstantOp, graph::GroupOp>(op) || op->hasTrait<OpTrait::IsTerminator>() ||
+         graph::isOutsideKernels(op);
 }
 
 /// Whether the op can take its operands into its kernel, element by element.
@@ -91,17 +89,12 @@ const Mechanism *mechanismOf(Operation *op) {
     return &mechanism::kWindow;
   if (!graph::reducedAxes(op).empty())
     return foldsTrailing(op) ? &mechanism::kRows : &mechanism::kPointwise;
-  if (isa<graph::ScatterElementsOp, graph::ScatterNdOp>(op))
+  if (graph::isScatter(op))
     return &mechanism::kSerial;
   return &mechanism::kPointwise;
 }
 
-bool isAlone(Operation *op) {
-  return mechanismOf(op) == &mechanism::kSerial ||
-         isa<graph::DynamicBroadcastOp, graph::DynamicSliceOp, graph::RangeOp,
-             graph::ConvTransposeOp, graph::ConvFilterGradientOp, graph::UnpoolOp, graph::ArgMaxOp,
-             graph::ArgMinOp>(op);
-}
+bool isAlone(Operation *op) { return op->hasTrait<graph::Standalone>(); }
 
 bool isExpensive(Operation *op) { return graph::isCostly(op) || isa<graph::ResizeOp>(op); }
 

@@ -29,7 +29,7 @@ std::optional<GroupPart> partOf(graph::GroupOp group, ArrayRef<int64_t> results,
     Operation *op = open[i].getDefiningOp();
     if (!op || op->getBlock() != &body || given.contains(open[i]) || !taken.insert(op).second)
       continue;
-    if (op->getNumRegions() > 0 || graph::bindsSymbols(op))
+    if (op->getNumRegions() > 0 || graph::bindsSizes(op))
       return std::nullopt;
     open.insert(op->operand_begin(), op->operand_end());
   }

@@ -294,8 +294,7 @@ Results computeElementwise(const Call &call) {
     return computeSelect(call);
   if (isa<LookupOp>(call.op))
     return computeLookup(call);
-  if (isa<EqualOp, NotEqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, IsNanOp, IsInfOp>(
-          call.op))
+  if (call.op->hasTrait<TruthValued>())
     return computePredicate(call);
   return call.operands.size() == 1 ? computeUnary(call) : computeBinary(call);
 }

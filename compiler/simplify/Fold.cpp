@@ -74,7 +74,7 @@ private:
   bool isWorthFolding(Operation *op) {
     if (op->getNumOperands() == 0 || op->getNumRegions() != 0 || op->getNumResults() == 0 ||
         !isa_and_nonnull<GraphDialect>(op->getDialect()) ||
-        !(isMemoryEffectFree(op) || bindsSymbols(op)) ||
+        !(isMemoryEffectFree(op) || bindsSizes(op)) ||
         (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
         op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
       return false;
@@ -91,7 +91,7 @@ private:
     for (Type type : op->getResultTypes()) {
       auto bytes = bytesOfTensor(type);
       if (!bytes)
-        return bindsSymbols(op);
+        return bindsSizes(op);
       if (*bytes > limitBytes || (*bytes > kGrowthBytes && *bytes / kGrowthFactor > from) ||
           ((isa<BroadcastOp>(op) || areAllBroadcasts) && *bytes > from))
         return false;

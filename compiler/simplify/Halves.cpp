@@ -30,7 +30,7 @@ Type widened(Type type) {
 
 /// Ops whose types something else holds on to, and those that say themselves what is rounded.
 bool keepsTypes(Operation *op) {
-  return !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 || bindsSymbols(op) ||
+  return !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 || bindsSizes(op) ||
          (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
          op->hasTrait<OpTrait::IsTerminator>() || isa<ConstantOp, CastOp, BitcastOp>(op);
 }

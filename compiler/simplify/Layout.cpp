@@ -18,11 +18,6 @@ SmallVector<int64_t> channelsLastOrder(int64_t rank) {
 static constexpr int64_t kLeastRank = 3; // of a tensor with channels and space
 static constexpr StringLiteral kChannelsLast = "channels_last";
 
-/// Ops with an attribute that says which layout their images have.
-static bool hasLayout(Operation *op) {
-  return isa<ConvOp, ConvTransposeOp, ConvFilterGradientOp, PoolOp, UnpoolOp>(op);
-}
-
 static bool isReduction(Operation *op) {
   return op->hasTrait<Reduction>() || op->hasTrait<ArgReduction>();
 }
@@ -49,7 +44,7 @@ static DimVector alignedSizes(Value x, int64_t rank) {
 }
 
 Role roleOf(Operation *op) {
-  if (hasLayout(op)) {
+  if (op->hasTrait<OnImages>()) {
     auto attr = op->getAttrOfType<BoolAttr>(kChannelsLast);
     return attr && attr.getValue() ? Role::Fixed : Role::Anchor;
   }
@@ -69,8 +64,7 @@ Role roleOf(Operation *op) {
   else if (isReduction(op))
     isFlexible = rank >= kLeastRank && (keepsDims(op) || reducesToSameOrder(op));
   else
-    isFlexible = op->hasTrait<Elementwise>() ||
-                 isa<ConcatOp, SliceOp, PadOp, ResizeOp, CumsumOp, TopkOp>(op);
+    isFlexible = op->hasTrait<Elementwise>() || op->hasTrait<Reorderable>();
   return isFlexible && rank >= kLeastRank ? Role::Flexible : Role::Fixed;
 }
 
@@ -141,7 +135,7 @@ Operation *rebuildChannelsLast(OpBuilder &builder, Operation *op, ArrayRef<Value
   OperationState state(op->getLoc(), op->getName());
   state.addOperands(operands);
   NamedAttrList attrs(op->getAttrs());
-  if (hasLayout(op)) {
+  if (op->hasTrait<OnImages>()) {
     attrs.set(kChannelsLast, builder.getBoolAttr(true));
   } else {
     permuteAttributes(builder, attrs, order);

@@ -205,8 +205,7 @@ LogicalResult padNothing(PadOp op, Rewriter &rewriter) {
 /// Whether sizes and constants alone decide the value.
 bool followsFromSizes(Value value, int depth = 16) {
   Operation *op = value.getDefiningOp();
-  bool passes =
-      op && (isElementwise(op) || isa<BroadcastOp, ReshapeOp, IotaOp, SizesOp, ConstantOp>(op));
+  bool passes = op && (isElementwise(op) || isLeaf(op) || isa<BroadcastOp, ReshapeOp>(op));
   return passes && depth > 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
            return followsFromSizes(operand, depth - 1);
          });

@@ -81,7 +81,7 @@ static void replaceContradictions(ModuleOp module) {
   });
   module.walk([&](Operation *op) {
     bool isPlain = op->getNumRegions() == 0 && isa<GraphDialect>(op->getDialect()) &&
-                   !op->hasTrait<OpTrait::IsTerminator>() && !bindsSymbols(op) &&
+                   !op->hasTrait<OpTrait::IsTerminator>() && !bindsSizes(op) &&
                    llvm::all_of(op->getResultTypes(), [](Type type) {
                      return getElementTypeOrSelf(type).isIntOrFloat();
                    });

@@ -173,7 +173,7 @@ void eraseUnusedBindings(ModuleOp module) {
   SmallVector<Operation *> binding;
   module.walk<WalkOrder::PreOrder>([&](Operation *op) {
     uses.count(op, 1);
-    if (bindsSymbols(op) && !isa<BindSizesOp, RowLengthsOp>(op))
+    if (bindsSizes(op) && !isa<BindSizesOp, RowLengthsOp>(op))
       binding.push_back(op);
   });
   for (Operation *op : llvm::reverse(binding)) {

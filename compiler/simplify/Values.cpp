@@ -59,17 +59,14 @@ static bool isNeverNegative(Value value, int depth) {
   if (!op || !isFloat(value) || ++depth > kDepthLimit)
     return false;
   auto operand = [&](unsigned i) { return isNeverNegative(op->getOperand(i), depth); };
-  if (isa<AbsOp, ExpOp, SqrtOp, SigmoidOp>(op))
+  if (op->hasTrait<NeverNegative>())
     return true;
   if (isa<MulOp>(op) && op->getOperand(0) == op->getOperand(1))
     return true;
   if (isa<MaxOp>(op))
     return operand(0) || operand(1);
-  if (isa<AddOp, MulOp, DivOp, MinOp>(op))
-    return operand(0) && operand(1);
-  if (isa<BroadcastOp, ReshapeOp, TransposeOp, SliceOp, ReduceSumOp, ReduceProdOp, ReduceMinOp>(op))
-    return operand(0);
-  return false;
+  return (op->hasTrait<KeepsNonNegative>() || isRearrangement(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value each) { return isNeverNegative(each, depth); });
 }
 
 bool isNeverNegative(Value value) { return isNeverNegative(value, 0); }

@@ -23,8 +23,7 @@ Dim bytesOf(Value tensor) {
 static Dim takenOf(OpOperand &use) {
   Operation *op = use.getOwner();
   bool picks = use.getOperandNumber() == 0 &&
-               isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp, graph::SliceOp,
-                   graph::DynamicSliceOp>(op);
+               (graph::isGather(op) || isa<graph::SliceOp, graph::DynamicSliceOp>(op));
   return graph::elementCount(graph::dimsOf(picks ? op->getResult(0) : use.get()));
 }
 
@@ -95,9 +94,7 @@ Dim flopsOf(Operation *op) {
                   llvm::all_of(op->getOperands(), [&](Value operand) {
                     return graph::dimsOf(operand) == graph::dimsOf(op->getResult(0));
                   });
-  bool moves =
-      graph::isMovement(op) || isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp,
-                                   graph::ScatterElementsOp, graph::ScatterNdOp>(op);
+  bool moves = graph::isMovement(op) || graph::isGather(op) || graph::isScatter(op);
   if (isa<graph::ResizeOp>(op))
     return results;
   return computes && !moves ? results : Dim(0);
@@ -113,8 +110,7 @@ Dim flopsOf(graph::GroupOp group) {
 int64_t opsPerElement(Block *group) {
   int64_t count = 1;
   for (Operation &op : *group) {
-    if (isa<graph::ExpOp, graph::LogOp, graph::TanhOp, graph::SigmoidOp, graph::ErfOp,
-            graph::PowOp>(op))
+    if (graph::isCostly(&op))
       count += 16;
     else if (!isa<graph::ConstantOp, graph::YieldOp>(op))
       count += isa<graph::ResizeOp, graph::GatherOp, graph::TransposeOp>(op) ? 4 : 1;
@@ -125,8 +121,7 @@ int64_t opsPerElement(Block *group) {
 double productFlops(Operation *root) {
   double flops = 0;
   root->walk([&](Operation *op) {
-    if (isa<graph::ConvOp, graph::MatmulOp, graph::ConvTransposeOp, graph::ConvFilterGradientOp>(
-            op))
+    if (op->hasTrait<graph::SumsProducts>())
       flops += static_cast<double>(flopsOf(op).constant().value_or(0));
   });
   return flops;

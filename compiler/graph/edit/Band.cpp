@@ -134,7 +134,8 @@ static std::optional<Band> bandOf(Value mask, int depth) {
     auto band = bandOf(no.getX(), depth - 1);
     return band ? std::optional(band->complement()) : std::nullopt;
   }
-  if (dims.size() < 2 || !isa_and_nonnull<LessOp, LessEqualOp, GreaterOp, GreaterEqualOp>(op))
+  bool isOrder = op && op->hasTrait<Comparison>() && !isa<EqualOp, NotEqualOp>(op);
+  if (dims.size() < 2 || !isOrder)
     return std::nullopt;
   ArrayRef<Dim> matrix = ArrayRef(dims).take_back(2);
   auto x = sumOf(op->getOperand(0), matrix), y = sumOf(op->getOperand(1), matrix);

@@ -53,7 +53,7 @@ static void rename(Operation *op, const Names &names) {
 /// Names for copies of all sizes that are bound by the op and below it.
 static void addNames(Operation *op, Operation *parent, Names &names) {
   op->walk([&](Operation *inner) {
-    if (bindsSymbols(inner))
+    if (bindsSizes(inner))
       for (const std::string &name : boundBy(inner))
         names.try_emplace(name, freshSymbol(parent, "copy"));
   });

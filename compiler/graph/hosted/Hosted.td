@@ -9,8 +9,10 @@
 
 include "compiler/graph/Graph.td"
 
-def Graph_Hosted : NativeOpTrait<"Hosted"> { let cppNamespace = "::heddle::graph"; }
-class Graph_HostedOp<string mnemonic> : Graph_TypedOp<mnemonic, [Graph_Hosted]>;
+def Graph_Hosted : Graph_Trait<"Hosted">;
+def Graph_OnStrings : Graph_Trait<"OnStrings">;
+class Graph_HostedOp<string mnemonic, list<Trait> traits = []>
+    : Graph_TypedOp<mnemonic, !listconcat([Graph_Hosted], traits)>;
 
 // Constraints of ops on lists and strings.
 defvar Graph_IsList = "LS1: lists are scalars of the element type !graph.list.";
@@ -96,14 +98,14 @@ def Graph_ListCastOp : Graph_HostedOp<"list_cast"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_StringConcatOp : Graph_HostedOp<"string_concat"> {
+def Graph_StringConcatOp : Graph_HostedOp<"string_concat", [Graph_OnStrings]> {
   let summary = "each string of x followed by that of y; both of one shape";
   let constraints = [Graph_OneShape, Graph_IsString];
   let arguments = (ins Graph_Tensor:$x, Graph_Tensor:$y);
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_StringSplitOp : Graph_BindingOp<"string_split", [Graph_Hosted]> {
+def Graph_StringSplitOp : Graph_BindingOp<"string_split", [Graph_Hosted, Graph_OnStrings]> {
   let summary = "the pieces of each string between delimiters, and how many there are";
   let description = [{
     pieces: [shape of x, n], where n, the largest number of pieces, is a fresh symbol which this op binds; filled up with
@@ -120,7 +122,7 @@ def Graph_StringSplitOp : Graph_BindingOp<"string_split", [Graph_Hosted]> {
   let results = (outs Graph_Tensor:$pieces, Graph_Tensor:$counts);
 }
 
-def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize", [Graph_Hosted]> {
+def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize", [Graph_Hosted, Graph_OnStrings]> {
   let summary = "the strings of a vector, or of a matrix of one row, that are no stop words, in one case";
   let description = [{
     `letter_case`: none, lower or upper, by the simple case mapping of Unicode. How many remain is a fresh symbol, which this op
@@ -133,7 +135,7 @@ def Graph_StringNormalizeOp : Graph_BindingOp<"string_normalize", [Graph_Hosted]
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_StringMatchOp : Graph_HostedOp<"string_match"> {
+def Graph_StringMatchOp : Graph_HostedOp<"string_match", [Graph_OnStrings]> {
   let summary = "whether an automaton accepts all bytes of each string";
   let description = [{
     transitions: i32[states, 257], the next state for each byte, -1 for none; the last column is 1 where a state accepts. It
@@ -144,7 +146,7 @@ def Graph_StringMatchOp : Graph_HostedOp<"string_match"> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_StringCastOp : Graph_HostedOp<"string_cast"> {
+def Graph_StringCastOp : Graph_HostedOp<"string_cast", [Graph_OnStrings]> {
   let summary = "numbers as decimal strings, or strings as numbers";
   let description = [{
     Floats: the shortest decimal that reads as the same number, as NumPy spells it. The run refuses a string that is no number.

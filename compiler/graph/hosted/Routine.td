@@ -14,14 +14,14 @@ defvar Graph_RoutineTypes = "RT1: operands and results have the element types an
 defvar Graph_RoutineSizes = "RT2: the sizes of results follow from those of operands as given.";
 defvar Graph_Orderable = "RT3: elements of x can be ordered and added: truth values, or numbers of 8 bits and more.";
 
-def Graph_Routine : NativeOpTrait<"Routine"> { let cppNamespace = "::heddle::graph"; }
-class Graph_RoutineOp<string mnemonic>
-    : Graph_TypedOp<mnemonic, [Graph_Hosted, Graph_Routine]>;
+def Graph_Routine : Graph_Trait<"Routine">;
+class Graph_RoutineOp<string mnemonic, list<Trait> traits = []>
+    : Graph_TypedOp<mnemonic, !listconcat([Graph_Hosted, Graph_Routine], traits)>;
 /// One whose results have sizes that it finds.
 class Graph_FindingOp<string mnemonic>
     : Graph_BindingOp<mnemonic, [Graph_Hosted, Graph_Routine]>;
 
-def Graph_CumsumOp : Graph_InferredOp<"cumsum", [Graph_Hosted, Graph_Routine]> {
+def Graph_CumsumOp : Graph_InferredOp<"cumsum", [Graph_Hosted, Graph_Routine, Graph_Reorderable]> {
   let summary = "running sum along `axis`";
   let constraints = [Graph_AxisOfX];
   let arguments = (ins Graph_Tensor:$x, I64Attr:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
@@ -29,7 +29,7 @@ def Graph_CumsumOp : Graph_InferredOp<"cumsum", [Graph_Hosted, Graph_Routine]> {
   let results = (outs Graph_Tensor:$result);
 }
 
-def Graph_TopkOp : Graph_RoutineOp<"topk"> {
+def Graph_TopkOp : Graph_RoutineOp<"topk", [Graph_Reorderable]> {
   let summary = "the largest (smallest) elements along `axis`, sorted, with their i64 indices";
   let description = [{
     Their number is the size of the result along axis; the run refuses one above that of x. NaN counts as the largest. Equal elements:

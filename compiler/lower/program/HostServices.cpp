@@ -69,14 +69,12 @@ void Host::bindMade(Value result, Value frame, int64_t sizes, ArrayRef<Value> kn
 }
 
 void Host::writeHosted(Operation *op) {
-  bool isOfStrings = isa<graph::StringConcatOp, graph::StringSplitOp, graph::StringNormalizeOp,
-                         graph::StringMatchOp, graph::StringCastOp>(op);
   if (isa<graph::RunSeedOp>(op))
     pointers[op->getResult(0)] = area(program::Area::Seed);
   else if (auto decode = dyn_cast<graph::ImageDecodeOp>(op))
     writeImageDecode(decode);
   else
-    isOfStrings ? writeStringOp(op) : writeListOp(op);
+    op->hasTrait<graph::OnStrings>() ? writeStringOp(op) : writeListOp(op);
 }
 
 static constexpr StringRef kPosition = "position %lld is outside of a sequence of %lld tensors";

@@ -312,11 +312,11 @@ int64_t Storage::firstWrite(graph::GroupOp group) const {
 /// Whether a routine finds the sizes of a result, and makes its memory.
 bool Storage::isFound(Value result) {
   Operation *op = result.getDefiningOp();
-  bool isInverse =
-      isa_and_nonnull<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
-  return isa_and_nonnull<graph::NonzeroOp, graph::UniqueOp, graph::SuppressOp, graph::CustomOp>(
-             op) &&
-         !isInverse;
+  if (!op)
+    return false;
+  bool isInverse = isa<graph::UniqueOp>(op) && cast<OpResult>(result).getResultNumber() == 1;
+  bool finds = op->hasTrait<graph::Routine>() && graph::bindsSizes(op);
+  return (finds || isa<graph::CustomOp>(op)) && !isInverse;
 }
 
 /// A result of a routine that lies where the program says.

@@ -323,9 +323,7 @@ private:
       stage = known->second;
     }
     bool isMove = isa<graph::TransposeOp, graph::ReshapeOp>(op);
-    bool isLazy = graph::isElementwise(op) || isMove ||
-                  isa<graph::BroadcastOp, graph::SliceOp, graph::ConcatOp, graph::PadOp,
-                      graph::IotaOp, graph::ConstantOp, graph::SizesOp>(op);
+    bool isLazy = graph::isElementwise(op) || graph::isMovement(op) || graph::isLeaf(op);
     if (!isLazy || (stage && !isMove && !graph::isElementwise(op)))
       return refuse(
                  ("'" + op->getName().getStringRef() + "' has no place in an attention").str()) ==

@@ -64,10 +64,7 @@ private:
       return isAfter ? no(named(op) + " reads scores and a result") : placeRow(op);
     if (isAfter)
       return placeAfter(op);
-    bool isAhead =
-        graph::isElementwise(op) ||
-        isa<graph::TransposeOp, graph::ReshapeOp, graph::BroadcastOp, graph::SliceOp,
-            graph::ConcatOp, graph::PadOp, graph::IotaOp, graph::ConstantOp, graph::SizesOp>(op);
+    bool isAhead = graph::isElementwise(op) || graph::isMovement(op) || graph::isLeaf(op);
     return isAhead || no(named(op) + " has no place in an attention's gradient");
   }
 

@@ -99,6 +99,17 @@ static Value geluOf(Value x) {
   return {};
 }
 
+/// What the library calls the op; nullopt where it does no such op.
+static std::optional<Post::Kind> postKindOf(Operation *op) {
+  using Kind = std::optional<Post::Kind>;
+  return TypeSwitch<Operation *, Kind>(op)
+      .Case([](graph::AddOp) { return Kind(Post::Kind::Add); })
+      .Case([](graph::SubOp) { return Kind(Post::Kind::Sub); })
+      .Case([](graph::MulOp) { return Kind(Post::Kind::Mul); })
+      .Case([](graph::DivOp) { return Kind(Post::Kind::Div); })
+      .Default([](Operation *) { return Kind(); });
+}
+
 /// Follows the result through ops that the library does before it stores. A maximum is none of
 /// them: the library's loses NaNs.
 static void takePosts(ArrayRef<Operation *> ops, LibraryCall &call) {
@@ -110,8 +121,9 @@ static void takePosts(ArrayRef<Operation *> ops, LibraryCall &call) {
       continue;
     }
     Operation *op = x.hasOneUse() ? *x.getUsers().begin() : nullptr;
-    if (!isa_and_nonnull<graph::AddOp, graph::SubOp, graph::MulOp, graph::DivOp>(op) ||
-        !llvm::is_contained(ops, op) || graph::dimsOf(op->getResult(0)) != graph::dimsOf(x))
+    auto kind = op ? postKindOf(op) : std::nullopt;
+    if (!kind || !llvm::is_contained(ops, op) ||
+        graph::dimsOf(op->getResult(0)) != graph::dimsOf(x))
       return;
     bool isLeft = op->getOperand(0) == x;
     if (!isLeft && isa<graph::SubOp, graph::DivOp>(op))
@@ -119,12 +131,7 @@ static void takePosts(ArrayRef<Operation *> ops, LibraryCall &call) {
     Value operand = readFrom(op->getOperand(isLeft ? 1 : 0), ops, graph::rankOf(x));
     if (!operand || !isF32(operand) || !repeatsInto(operand, x))
       return;
-    auto kind = TypeSwitch<Operation *, Post::Kind>(op)
-                    .Case([](graph::AddOp) { return Post::Kind::Add; })
-                    .Case([](graph::SubOp) { return Post::Kind::Sub; })
-                    .Case([](graph::MulOp) { return Post::Kind::Mul; })
-                    .Default([](Operation *) { return Post::Kind::Div; });
-    call.posts.push_back({kind, operand});
+    call.posts.push_back({*kind, operand});
     call.result = op->getResult(0);
   }
 }

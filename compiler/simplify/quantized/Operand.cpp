@@ -57,7 +57,7 @@ std::optional<int64_t> movedAxis(Operation *op, int64_t axis) {
 /// The ops that only move elements in front of a value: the value that they move.
 Value throughMoves(Value value, QuantizedOperand &operand) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op))
+    if (!isRearrangement(op))
       break;
     operand.moves.push_back(op);
     value = op->getOperand(0);

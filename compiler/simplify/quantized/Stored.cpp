@@ -157,7 +157,7 @@ int64_t View::repeatsOfRows() const {
 }
 
 /// What a View can express of its operand.
-bool isViewed(Operation *op) { return isa<ReshapeOp, TransposeOp, SliceOp, BroadcastOp>(op); }
+bool isViewed(Operation *op) { return isRearrangement(op); }
 
 /// Codes, and the difference of two, are the same numbers there.
 bool isExact(CastOp cast) {

@@ -125,7 +125,7 @@ static bool mayBeUnfolded(Operation *op) {
                      ? elementOf(op->getOperand(0))
                      : Type();
   return element && isa<FloatType>(element) &&
-         isa<ConvOp, MatmulOp, ConvTransposeOp, PoolOp, CastOp>(op);
+         (op->hasTrait<SumsProducts>() || isa<PoolOp, CastOp>(op));
 }
 
 namespace {

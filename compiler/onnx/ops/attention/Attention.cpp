@@ -119,10 +119,14 @@ static Value halfScale(Node &n, const Dim &size, Type element) {
   return n.cast(root, element);
 }
 
+static bool isUsualFloat(Type type) {
+  return type.isF16() || type.isBF16() || type.isF32() || type.isF64();
+}
+
 /// What the softmax is computed in.
 static Type softmaxPrecision(Node &n, Type element) {
   Type precision = n.getElement("softmax_precision", wideType(n, element));
-  if (!isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(precision))
+  if (!isUsualFloat(precision))
     refuse("'softmax_precision' is " + nameOf(precision) + ", but must be FLOAT, FLOAT16, DOUBLE " +
            "or BFLOAT16");
   return precision;
