@@ -305,6 +305,10 @@ ROW = {"compiler/mechanism/Rows.cpp": '// A row.\nconst Mechanism kRows = {.name
     ("compiler/plan/A.cpp", 'auto row = mechanism::find("rows");'),
     ("compiler/plan/A.cpp", 'return llvm::is_contained({"none", "rows"}, name);'),
     ("tools/a.py", f'TOOL = "clang-{19}"'),
+    ("compiler/plan/A.cpp", "return isa<graph::AddOp, graph::SubOp,\n  MulOp, graph::DivOp>(op);"),
+    ("compiler/plan/A.h", "if (isa_and_nonnull<AddOp, SubOp, MulOp, MaxOp, MinOp>(op))"),
+    ("compiler/target/A.cpp",
+     "isa<program::AtOp, program::LoadOp, program::CopyOp, program::FailOp>(op)"),
 ])
 def test_places_refuses(tree, path, line):
     root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})
@@ -316,6 +320,11 @@ def test_places_refuses(tree, path, line):
     ("compiler/plan/A.cpp", 'auto rows = knob("rows", 1);'),
     ("compiler/mechanism/A.cpp", 'auto row = find("rows");'),
     ("compiler/plan/A_test.cpp", 'EXPECT_TRUE(name == "rows");'),
+    ("compiler/plan/A.cpp", "return isa<AddOp, SubOp, MulOp>(op) || isa<DivOp, graph::ModOp>(op);"),
+    ("compiler/lower/A.cpp",
+     "isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, graph::DivOp>(op)"),
+    ("compiler/lower/A.cpp", "isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type)"),
+    ("compiler/graph/ATest.cpp", "EXPECT_TRUE((isa<AddOp, SubOp, MulOp, DivOp>(op)));"),
 ])
 def test_places_allows(tree, path, line):
     root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})

@@ -3,6 +3,8 @@
 - The version of clang, LLVM and MLIR is in cmake/llvm-version.
 - What a mechanism can do is in its row (compiler/mechanism). No other folder of compiler/ decides
   by the name of one: it compares rows, or asks for a property of the row.
+- What ops have in common is a trait, beside the op in its .td file: no `isa` lists four of our ops
+  or more. MLIR's ops have no traits of ours.
 """
 
 import re
@@ -12,6 +14,10 @@ VERSION = re.compile(r"\b(?:clang|clang\+\+|clang-format|clang-rt|lld|llvm|mlir)
 VERSIONED = (".py", ".cpp", ".h", ".c", ".cmake", ".txt", ".json", ".toml", "")
 NAME = re.compile(r'\.name = "([a-z_.]+)"')
 DECIDES = r'(?:[=!]=|\bfind\(|[Mm]echanism = |is_contained\(\{{[^}}]*){space}"(?:{names})"'
+
+LIST = re.compile(r"\bisa(?:_and_\w+)?<([^<>(){};]*)>")
+OUR_OP = re.compile(r"(?:(?:heddle::)?(?:graph|program)::)?\w+Op")
+MOST_OPS = 3
 
 
 def _mechanisms(root, files):
@@ -27,6 +33,16 @@ def _is_test(path):
     return "test" in path.parts or path.stem.lower().endswith("test")
 
 
+def _long_lists(path, text):
+    """Lists of ops that should be a trait."""
+    for found in LIST.finditer(text):
+        ours = [each for each in found[1].split(",") if OUR_OP.fullmatch(each.strip())]
+        if len(ours) > MOST_OPS:
+            number = text.count("\n", 0, found.start()) + 1
+            yield (f"{path}:{number}: it lists {len(ours)} ops, {MOST_OPS} are allowed; say what "
+                   "they have in common by a trait in their .td file (compiler/graph/Graph.h)")
+
+
 def check(root, files):
     """Lines that repeat what is said elsewhere."""
     problems = []
@@ -39,6 +55,8 @@ def check(root, files):
         in_compiler = path.parts[0] == "compiler" and path.suffix in (".cpp", ".h")
         asks = names and in_compiler and path.parts[1] != "mechanism" and not _is_test(path)
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
+        if in_compiler and not _is_test(path):
+            problems += _long_lists(path, text)
         for number, line in enumerate(text.splitlines(), 1):
             if VERSION.search(line):
                 problems.append(f"{path}:{number}: the version of LLVM is in cmake/llvm-version; "
