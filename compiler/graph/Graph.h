@@ -60,7 +60,7 @@ HEDDLE_TRAIT(Scatters)
 
 /// Its results have sizes that it binds itself while running.
 HEDDLE_TRAIT(BindsSizes)
-/// No kernel shares it with another op, but for those that it reads element by element.
+/// Has a kernel of its own; that of a scatter also computes what the scatter reads.
 HEDDLE_TRAIT(Standalone)
 /// No kernel computes it: the program around the kernels carries it out.
 HEDDLE_TRAIT(OutsideKernels)
