@@ -44,7 +44,7 @@ std::string textOf(ArrayRef<Dim> dims) {
   return text + "]";
 }
 
-void Emitter::refuseDiagnostics() {
+void OpEmitter::refuseDiagnostics() {
   std::string message = diagnostics.empty() ? "an op of the graph dialect refused it" : diagnostics;
   diagnostics.clear();
   refuse(graph::plainly(message));
@@ -53,7 +53,7 @@ void Emitter::refuseDiagnostics() {
 // One node becomes no more: lengths that an attribute spells out one by one.
 static constexpr int64_t kMostOps = 20000;
 
-Operation *Emitter::emit(OperationState &state) {
+Operation *OpEmitter::emit(OperationState &state) {
   if (llvm::is_contained(state.operands, Value()))
     refuse("an input that it needs is missing");
   if (++made > kMostOps)
@@ -101,7 +101,7 @@ static void checkSizes(Value result) {
            "at most 2^47 bytes are possible; sizes of 0 count as 1");
 }
 
-void Emitter::check(Operation *op) {
+void OpEmitter::check(Operation *op) {
   if (isArithmetic(op))
     for (Value operand : op->getOperands())
       if (Type element = elementOf(operand);
@@ -117,30 +117,31 @@ void Emitter::check(Operation *op) {
     refuseDiagnostics();
 }
 
-SmallVector<Value> Emitter::beginRegion(Operation *op, unsigned number, ArrayRef<Type> arguments) {
+SmallVector<Value> OpEmitter::beginRegion(Operation *op, unsigned number,
+                                          ArrayRef<Type> arguments) {
   Block *block = builder.createBlock(&op->getRegion(number), {}, arguments,
                                      SmallVector<Location>(arguments.size(), location));
   return {block->args_begin(), block->args_end()};
 }
 
-void Emitter::yield(ArrayRef<Value> values) { builder.create<graph::YieldOp>(location, values); }
+void OpEmitter::yield(ArrayRef<Value> values) { builder.create<graph::YieldOp>(location, values); }
 
-NamedAttribute Emitter::named(StringRef name, Attribute value) {
+NamedAttribute OpEmitter::named(StringRef name, Attribute value) {
   return builder.getNamedAttr(name, value);
 }
-NamedAttribute Emitter::integer(StringRef name, int64_t value) {
+NamedAttribute OpEmitter::integer(StringRef name, int64_t value) {
   return named(name, builder.getI64IntegerAttr(value));
 }
-NamedAttribute Emitter::flag(StringRef name, bool value) {
+NamedAttribute OpEmitter::flag(StringRef name, bool value) {
   return named(name, builder.getBoolAttr(value));
 }
-NamedAttribute Emitter::text(StringRef name, StringRef value) {
+NamedAttribute OpEmitter::text(StringRef name, StringRef value) {
   return named(name, builder.getStringAttr(value));
 }
-NamedAttribute Emitter::list(StringRef name, ArrayRef<int64_t> values) {
+NamedAttribute OpEmitter::list(StringRef name, ArrayRef<int64_t> values) {
   return named(name, builder.getDenseI64ArrayAttr(values));
 }
-NamedAttribute Emitter::dims(StringRef name, ArrayRef<Dim> values) {
+NamedAttribute OpEmitter::dims(StringRef name, ArrayRef<Dim> values) {
   return named(name, graph::dimsAttr(context(), values));
 }
 
@@ -158,11 +159,11 @@ Value Emitter::select(Value condition, Value x, Value y) {
   return infer<graph::SelectOp>({condition, x, y});
 }
 
-Value Emitter::constant(ElementsAttr value) {
+Value TensorEmitter::constant(ElementsAttr value) {
   return typed<graph::ConstantOp>(value.getShapedType(), {}, {named("value", value)});
 }
 
-Value Emitter::scalar(Type element, double value) {
+Value TensorEmitter::scalar(Type element, double value) {
   if (isa<FloatType>(element))
     return constant(graph::scalarAttr(element, value));
   if (!(std::abs(value) < 9.2e18)) {
@@ -173,47 +174,47 @@ Value Emitter::scalar(Type element, double value) {
   return integerScalar(element, static_cast<int64_t>(value));
 }
 
-Value Emitter::integerScalar(Type element, int64_t value) {
+Value TensorEmitter::integerScalar(Type element, int64_t value) {
   unsigned width = element.getIntOrFloatBitWidth();
   return constant(DenseElementsAttr::get(RankedTensorType::get({}, element),
                                          llvm::APInt(64, value, true).sextOrTrunc(width)));
 }
 
-Value Emitter::lowest(Type element) {
+Value TensorEmitter::lowest(Type element) {
   if (isa<FloatType>(element))
     return scalar(element, -std::numeric_limits<double>::infinity());
   unsigned width = element.getIntOrFloatBitWidth();
   return integerScalar(element, element.isUnsignedInteger() ? 0 : llvm::minIntN(width));
 }
 
-Value Emitter::integers(ArrayRef<int64_t> values) {
+Value TensorEmitter::integers(ArrayRef<int64_t> values) {
   auto type = RankedTensorType::get({(int64_t)values.size()}, i64());
   return constant(DenseElementsAttr::get(type, values));
 }
 
-Value Emitter::full(ArrayRef<Dim> dims, Type element, double value) {
+Value TensorEmitter::full(ArrayRef<Dim> dims, Type element, double value) {
   return broadcast(scalar(element, value), dims);
 }
 
-Value Emitter::sizes(ArrayRef<Dim> values) {
+Value TensorEmitter::sizes(ArrayRef<Dim> values) {
   return typed<graph::SizesOp>(RankedTensorType::get({(int64_t)values.size()}, i64()), {},
                                {dims("values", values)});
 }
 
-Value Emitter::size(const Dim &value) {
+Value TensorEmitter::size(const Dim &value) {
   return typed<graph::SizesOp>(RankedTensorType::get({}, i64()), {}, {dims("values", value)});
 }
 
-Value Emitter::iota(ArrayRef<Dim> dims, int64_t axis, Type element) {
+Value TensorEmitter::iota(ArrayRef<Dim> dims, int64_t axis, Type element) {
   return typed<graph::IotaOp>(tensor(dims, element), {}, {integer("axis", axis)});
 }
 
-Value Emitter::runSeed() {
+Value TensorEmitter::runSeed() {
   Type word = IntegerType::get(context(), 64, IntegerType::Unsigned);
   return typed<graph::RunSeedOp>(RankedTensorType::get({}, word), {}, {});
 }
 
-Dim Emitter::freshSymbol(StringRef stem) {
+Dim OpEmitter::freshSymbol(StringRef stem) {
   return graph::freshSymbol(builder.getInsertionBlock()->getParentOp(), stem);
 }
 

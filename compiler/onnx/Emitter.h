@@ -55,9 +55,10 @@ inline DimVector dimsOf(Value x) { return graph::dimsOf(x); }
 inline DimVector dimsOf(Type type) { return graph::dimsOf(type); }
 inline DimVector dimsOf(graph::DimsAttr attr) { return graph::dimsOf(attr); }
 
-class Emitter {
+/// Makes single ops.
+class OpEmitter {
 public:
-  Emitter(mlir::OpBuilder &builder, mlir::Location location, std::string &diagnostics)
+  OpEmitter(mlir::OpBuilder &builder, mlir::Location location, std::string &diagnostics)
       : builder(builder), location(location), diagnostics(diagnostics) {}
 
   mlir::MLIRContext *context() const { return builder.getContext(); }
@@ -104,6 +105,60 @@ public:
     state.addTypes(types);
     return emit(state)->getResult(0);
   }
+  mlir::RankedTensorType tensor(llvm::ArrayRef<Dim> dims, Type element) {
+    return graph::tensorOf(context(), dims, element);
+  }
+  Dim freshSymbol(llvm::StringRef stem);
+
+  mlir::OpBuilder &builder;
+  mlir::Location location;
+
+private:
+  [[noreturn]] void refuseDiagnostics();
+
+  std::string &diagnostics; // what MLIR said since it was last emptied
+  int64_t made = 0;         // ops
+};
+
+/// Constants, and tensors in another shape (EmitterShape.cpp).
+class TensorEmitter : public OpEmitter {
+public:
+  using OpEmitter::OpEmitter;
+
+  Value constant(mlir::ElementsAttr value);
+  Value scalar(Type element, double value);
+  Value integerScalar(Type element, int64_t value);
+  Value lowest(Type element);                     // the number that no other one is below
+  Value integers(llvm::ArrayRef<int64_t> values); // 1-D i64
+  Value full(llvm::ArrayRef<Dim> dims, Type element, double value);
+  Value sizes(llvm::ArrayRef<Dim> values); // 1-D i64
+  Value size(const Dim &value);            // 0-D i64
+  Value runSeed();                         // ui64
+  Value iota(llvm::ArrayRef<Dim> dims, int64_t axis, Type element);
+
+  DimVector broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
+  void broadcastTogether(llvm::ArrayRef<Value *> values);
+  Value broadcast(Value x, llvm::ArrayRef<Dim> dims);
+  Value reshape(Value x, llvm::ArrayRef<Dim> dims);
+  Value transpose(Value x, llvm::ArrayRef<int64_t> permutation);
+  Value unsqueeze(Value x, llvm::ArrayRef<int64_t> axes); // axes of the result, normalised
+  Value squeeze(Value x, llvm::ArrayRef<int64_t> axes);
+  Value concat(mlir::ValueRange xs, int64_t axis);
+  Value slice(Value x, llvm::ArrayRef<Dim> starts, llvm::ArrayRef<Dim> sizes,
+              llvm::ArrayRef<int64_t> steps);
+  /// `size` elements from `start` along one axis.
+  Value sliceAlong(Value x, int64_t axis, const Dim &start, const Dim &size);
+  Value gather(Value x, Value indices, int64_t axis);
+  Value pad(Value x, Value value, llvm::ArrayRef<Dim> low, llvm::ArrayRef<Dim> high,
+            llvm::StringRef mode = "constant");
+  /// A vector of `dims[axis]` elements, shaped to broadcast along that axis of a tensor of `rank`.
+  Value alongAxis(Value vector, int64_t axis, int64_t rank);
+};
+
+/// What is computed from tensors.
+class Emitter : public TensorEmitter {
+public:
+  using TensorEmitter::TensorEmitter;
 
   // Element-wise ops; operands are broadcast against one another.
   template <typename Op> Value unary(Value x) { return typed<Op>(x.getType(), x); }
@@ -133,42 +188,7 @@ public:
   Value mul(Value x, Value y) { return binary<graph::MulOp>(x, y); }
   Value div(Value x, Value y) { return binary<graph::DivOp>(x, y); }
 
-  // Constants.
-  Value constant(mlir::ElementsAttr value);
-  Value scalar(Type element, double value);
-  Value integerScalar(Type element, int64_t value);
-  Value lowest(Type element);                     // the number that no other one is below
-  Value integers(llvm::ArrayRef<int64_t> values); // 1-D i64
-  Value full(llvm::ArrayRef<Dim> dims, Type element, double value);
-  Value sizes(llvm::ArrayRef<Dim> values); // 1-D i64
-  Value size(const Dim &value);            // 0-D i64
-  Value runSeed();                         // ui64
-  Value iota(llvm::ArrayRef<Dim> dims, int64_t axis, Type element);
-
-  // Shapes (EmitterShape.cpp).
-  DimVector broadcastDims(llvm::ArrayRef<Dim> a, llvm::ArrayRef<Dim> b);
-  void broadcastTogether(llvm::ArrayRef<Value *> values);
-  Value broadcast(Value x, llvm::ArrayRef<Dim> dims);
-  Value reshape(Value x, llvm::ArrayRef<Dim> dims);
-  Value transpose(Value x, llvm::ArrayRef<int64_t> permutation);
-  Value unsqueeze(Value x, llvm::ArrayRef<int64_t> axes); // axes of the result, normalised
-  Value squeeze(Value x, llvm::ArrayRef<int64_t> axes);
-  Value concat(mlir::ValueRange xs, int64_t axis);
-  Value slice(Value x, llvm::ArrayRef<Dim> starts, llvm::ArrayRef<Dim> sizes,
-              llvm::ArrayRef<int64_t> steps);
-  /// `size` elements from `start` along one axis.
-  Value sliceAlong(Value x, int64_t axis, const Dim &start, const Dim &size);
-  Value gather(Value x, Value indices, int64_t axis);
-  Value pad(Value x, Value value, llvm::ArrayRef<Dim> low, llvm::ArrayRef<Dim> high,
-            llvm::StringRef mode = "constant");
-  /// A vector of `dims[axis]` elements, shaped to broadcast along that axis of a tensor of `rank`.
-  Value alongAxis(Value vector, int64_t axis, int64_t rank);
-  mlir::RankedTensorType tensor(llvm::ArrayRef<Dim> dims, Type element) {
-    return graph::tensorOf(context(), dims, element);
-  }
-  Dim freshSymbol(llvm::StringRef stem);
-
-  // Facts known only at run time. `x` is a static tensor of integers with at most one dimension.
+  // What is known only at run time. `x` is a static tensor of integers with at most one dimension.
   /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
   /// refuses negative ones.
   DimVector bindSizes(Value x, llvm::StringRef what);
@@ -187,18 +207,12 @@ public:
   Value mean(Value x, llvm::ArrayRef<int64_t> axes, bool keepDims = true);
   Value softmax(Value x, llvm::ArrayRef<int64_t> axes);
 
-  mlir::OpBuilder &builder;
-  mlir::Location location;
-
-protected:
+private:
   // Types that arithmetic does not know (EmitterCast.cpp).
   Value floatOf(Value bits);
   Value float4Of(Value x);
   Value float8ScaleOf(Value x, bool saturate, llvm::StringRef roundMode);
   void requireOneElement(Value x, Value y);
-  [[noreturn]] void refuseDiagnostics();
-  std::string &diagnostics; // MLIR's messages since it was last emptied
-  int64_t made = 0;         // ops
 };
 
 std::string nameOf(Type element);

@@ -68,8 +68,8 @@ static Dim together(const Dim &x, const Dim &y) {
   return joined.str().size() <= 100 ? joined : Dim::max(x, y);
 }
 
-/// The larger size wins if neither is known before run time: either may be 1.
-DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
+/// Of two sizes known only at run time either may be 1, so the result has the larger one.
+DimVector TensorEmitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
   DimVector result;
   for (size_t i = 0; i < rank; ++i) {
@@ -89,7 +89,7 @@ DimVector Emitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   return result;
 }
 
-void Emitter::broadcastTogether(ArrayRef<Value *> values) {
+void TensorEmitter::broadcastTogether(ArrayRef<Value *> values) {
   DimVector dims;
   for (Value *value : values)
     dims = broadcastDims(dims, dimsOf(*value));
@@ -97,23 +97,23 @@ void Emitter::broadcastTogether(ArrayRef<Value *> values) {
     *value = broadcast(*value, dims);
 }
 
-Value Emitter::broadcast(Value x, ArrayRef<Dim> dims) {
+Value TensorEmitter::broadcast(Value x, ArrayRef<Dim> dims) {
   Type type = tensor(dims, elementOf(x));
   return x.getType() == type ? x : typed<graph::BroadcastOp>(type, x);
 }
 
-Value Emitter::reshape(Value x, ArrayRef<Dim> dims) {
+Value TensorEmitter::reshape(Value x, ArrayRef<Dim> dims) {
   Type type = tensor(dims, elementOf(x));
   return x.getType() == type ? x : typed<graph::ReshapeOp>(type, x);
 }
 
-Value Emitter::transpose(Value x, ArrayRef<int64_t> permutation) {
+Value TensorEmitter::transpose(Value x, ArrayRef<int64_t> permutation) {
   if (llvm::equal(permutation, llvm::seq<int64_t>(0, rankOf(x))))
     return x;
   return infer<graph::TransposeOp>(x, {list("permutation", permutation)});
 }
 
-Value Emitter::unsqueeze(Value x, ArrayRef<int64_t> axes) {
+Value TensorEmitter::unsqueeze(Value x, ArrayRef<int64_t> axes) {
   DimVector from = dimsOf(x), to;
   size_t next = 0;
   for (size_t i = 0; i < from.size() + axes.size(); ++i) {
@@ -125,7 +125,7 @@ Value Emitter::unsqueeze(Value x, ArrayRef<int64_t> axes) {
   return reshape(x, to);
 }
 
-Value Emitter::squeeze(Value x, ArrayRef<int64_t> axes) {
+Value TensorEmitter::squeeze(Value x, ArrayRef<int64_t> axes) {
   DimVector from = dimsOf(x), to;
   for (size_t i = 0; i < from.size(); ++i) {
     if (!llvm::is_contained(axes, (int64_t)i))
@@ -136,11 +136,12 @@ Value Emitter::squeeze(Value x, ArrayRef<int64_t> axes) {
   return reshape(x, to);
 }
 
-Value Emitter::concat(ValueRange xs, int64_t axis) {
+Value TensorEmitter::concat(ValueRange xs, int64_t axis) {
   return xs.size() == 1 ? xs.front() : infer<graph::ConcatOp>(xs, {integer("axis", axis)});
 }
 
-Value Emitter::slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes, ArrayRef<int64_t> steps) {
+Value TensorEmitter::slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes,
+                           ArrayRef<int64_t> steps) {
   bool isWhole = llvm::all_of(starts, [](const Dim &dim) { return dim.isConstant(0); }) &&
                  llvm::all_of(steps, [](int64_t step) { return step == 1; }) &&
                  DimVector(sizes) == dimsOf(x);
@@ -150,18 +151,19 @@ Value Emitter::slice(Value x, ArrayRef<Dim> starts, ArrayRef<Dim> sizes, ArrayRe
                                {dims("starts", starts), list("steps", steps)});
 }
 
-Value Emitter::sliceAlong(Value x, int64_t axis, const Dim &start, const Dim &size) {
+Value TensorEmitter::sliceAlong(Value x, int64_t axis, const Dim &start, const Dim &size) {
   DimVector starts(rankOf(x), Dim(0)), sizes = dimsOf(x);
   starts[axis] = start;
   sizes[axis] = size;
   return slice(x, starts, sizes, Ints(rankOf(x), 1));
 }
 
-Value Emitter::gather(Value x, Value indices, int64_t axis) {
+Value TensorEmitter::gather(Value x, Value indices, int64_t axis) {
   return infer<graph::GatherOp>({x, indices}, {integer("axis", axis)});
 }
 
-Value Emitter::pad(Value x, Value value, ArrayRef<Dim> low, ArrayRef<Dim> high, StringRef mode) {
+Value TensorEmitter::pad(Value x, Value value, ArrayRef<Dim> low, ArrayRef<Dim> high,
+                         StringRef mode) {
   auto isZero = [](const Dim &dim) { return dim.isConstant(0); };
   if (llvm::all_of(low, isZero) && llvm::all_of(high, isZero))
     return x;
@@ -169,7 +171,7 @@ Value Emitter::pad(Value x, Value value, ArrayRef<Dim> low, ArrayRef<Dim> high, 
                              {dims("low", low), dims("high", high), text("mode", mode)});
 }
 
-Value Emitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
+Value TensorEmitter::alongAxis(Value vector, int64_t axis, int64_t rank) {
   if (rankOf(vector) == 0)
     return vector;
   Dim count = graph::elementCount(dimsOf(vector));

@@ -8,6 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import classes  # noqa: E402
 import dialect_spec  # noqa: E402
 import docs  # noqa: E402
 import functions  # noqa: E402
@@ -401,6 +402,24 @@ def test_comments_begin_with_a_verb_or_a_noun(tree, monkeypatch):
         f"compiler/{place}: a comment begins with '{word}'; begin it with a verb or a noun, and "
         "name its subject" for place, word in (
             ("A.cpp:1", "What"), ("A.cpp:3", "In"), ("B.td:4", "Likewise"))]
+
+
+def test_classes_of_many_methods(tree):
+    method = "  int f(std::function<int(int)> g = nullptr) const { return h(1); }\n"
+    counted = ("  explicit S(int x) : a{x}, b(x) {}\n"
+               "  bool operator()(int x) const { return x < (2); }\n"
+               "  template <typename T, int n = (1)> T t(T x) {\n    g(x);\n    return x;\n  }\n"
+               "  virtual void p() = 0;\n  std::map<int, int> q(int x);\n")
+    others = ("  // int c(); \"\n  using F = int (*)(int);\n  friend void g(S &s);\n"
+              "  int a = f(1), b{2};\n  std::function<int(int)> call;\n  int (*pointer)(int);\n"
+              "  enum class Kind { A, B } kind = Kind(1);\n  struct Inner {\n    void g();\n  };\n")
+    root, files = tree(**{
+        "many.h": "namespace a {\n\nclass S final : public T<int(int)> {\npublic:\n" + 36 * method +
+                  counted + others + "};\n}\n",
+        "fits.cpp": "struct S {\n" + 35 * method + counted + others + "};\n"})
+    assert classes.check(root, files) == [
+        "many.h:3: class 'S' has 41 methods, 40 are allowed; cut it into parts that each have "
+        "what they need"]
 
 
 def test_private_words_are_refused_and_terms_allowed(tree):

@@ -8,6 +8,7 @@ import argparse
 import sys
 from xml.etree import ElementTree
 
+import classes
 import docs
 import functions
 import dialect_spec
@@ -21,8 +22,8 @@ import sizes
 import words
 from sources import ROOT, sources
 
-CHECKS = (layers, packages, places, sizes, functions, names, words, docs, dialect_spec,
-          options_check, layout)
+CHECKS = (layers, packages, places, sizes, functions, classes, names, words, docs,
+          dialect_spec, options_check, layout)
 
 
 def main():

@@ -19,34 +19,16 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-Value AttentionKernel::scratchAt(const Dim &elements) {
-  return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
-}
-
-/// The task's batch as indices of a tensor's own batch dimensions.
-Indices AttentionKernel::batchPlace(Elements &e, Value tensor) {
-  return indicesOf(e, batchDims(tensor), batch);
-}
-
-Indices AttentionKernel::placeOfRow(Elements &e, Value tensor, Value row) {
-  Code &code = kernel.code();
-  DimVector dims = graph::dimsOf(tensor);
-  dims.pop_back();
-  // Groups of queries may be rows of one product and batches elsewhere.
-  if (dims.back() != queries)
-    return indicesOf(e, dims, code.add(code.mul(batch, kernel.dim(queries)), row));
-  Indices place = batchPlace(e, tensor);
-  place.push_back(e.uniform(row));
-  return place;
+LogicalResult AttentionKernel::prepare() {
+  if (failed(layout.read()))
+    return failure();
+  visibility.findMasks();
+  layout.layOut(visibility.hasMasks());
+  return success();
 }
 
 Indices AttentionKernel::operandBatch(Elements &e, graph::MatmulOp product, Value operand) {
-  return lower::operandBatch(e, product, operand, batchPlace(e, product.getResult()));
-}
-
-Value AttentionKernel::rowNumber(Value row) {
-  Code &code = kernel.code();
-  return code.min(row, code.sub(kernel.dim(queries), code.number(1)));
+  return lower::operandBatch(e, product, operand, layout.batchPlace(e, product.getResult()));
 }
 
 /// Offsets of a strip's rows in a buffer of the scratch.
@@ -62,7 +44,7 @@ AttentionKernel::Strip AttentionKernel::stripOf(Value first, Value place, int64_
   Code &code = kernel.code();
   Strip strip{{}, place};
   for (int64_t i = 0; i < count; ++i)
-    strip.rows.push_back(rowNumber(code.add(first, code.number(i))));
+    strip.rows.push_back(layout.rowNumber(code.add(first, code.number(i))));
   return strip;
 }
 
@@ -71,29 +53,29 @@ void AttentionKernel::forEachStrip(Elements &e, const Slab &slab,
                                    llvm::function_ref<void(const Strip &)> body) {
   Code &code = kernel.code();
   foldScoped(e, code.number(0), slab.strips, {}, [&](Value number, ValueRange) {
-    Value place = code.mul(number, code.number(stripRows));
+    Value place = code.mul(number, code.number(layout.stripRows));
     Value first = code.add(slab.first, place);
     auto emit = [&](int64_t count) {
       Elements::Scope scope(e);
       body(stripOf(first, place, count));
       return Values();
     };
-    if (queries.constant() || stripRows == 1)
-      return emit(stripRows);
-    Value isMore = code.less(code.add(first, code.number(1)), kernel.dim(queries));
+    if (layout.queries.constant() || layout.stripRows == 1)
+      return emit(layout.stripRows);
+    Value isMore = code.less(code.add(first, code.number(1)), kernel.dim(layout.queries));
     return code.choose(
-        isMore, TypeRange(), [&] { return emit(stripRows); }, [&] { return emit(1); });
+        isMore, TypeRange(), [&] { return emit(layout.stripRows); }, [&] { return emit(1); });
   });
 }
 
 void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value left = parts.scores.getA();
+  Value left = layout.parts.scores.getA();
   Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
-  Indices place = operandBatch(e, parts.scores, left);
+  Indices place = operandBatch(e, layout.parts.scores, left);
   forEachStrip(e, slab, [&](const Strip &strip) {
-    copyRows(e, left, place, strip.rows, depth, number, scratchAt(queriesAt),
-             rowOffsets(strip, queryStride));
+    copyRows(e, left, place, strip.rows, layout.depth, number, layout.scratchAt(layout.queriesAt),
+             rowOffsets(strip, layout.queryStride));
     for (int64_t i = 0; i < strip.count(); ++i)
       code.storeLanes(number, lowest, largestOf(code.add(strip.place, code.number(i))),
                       code.number(0), {});
@@ -103,19 +85,23 @@ void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
 /// A row's largest logits, lane by lane.
 Value AttentionKernel::largestOf(Value place) {
   Code &code = kernel.code();
-  return code.at(scratchAt(largestAt), number, code.mul(place, code.number(code.lanes)));
+  return code.at(layout.scratchAt(layout.largestAt), number,
+                 code.mul(place, code.number(code.lanes)));
 }
 
 /// The strip times the first vectors of a panel of keys, through what precedes the softmax.
 void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, int64_t vectors) {
   Code &code = kernel.code();
-  Value scores = parts.scores.getResult(), logits = parts.logits, buffer = scratchAt(stripsAt);
-  Values aRows = rowOffsets(strip, queryStride), targets = rowOffsets(strip, stripStride);
-  int64_t width = keyPanels.width;
-  TileProduct product{number, number, scratchAt(queriesAt), aRows, kernel.scratch(), {}, {}, {}, 8};
-  product.panelVectors = keyPanels.vectors;
-  product.length = kernel.dim(depth);
-  product.bOffset = code.mul(panel, kernel.dim(depth * Dim(width)));
+  Value scores = layout.parts.scores.getResult(), logits = layout.parts.logits,
+        buffer = layout.scratchAt(layout.stripsAt);
+  Values aRows = rowOffsets(strip, layout.queryStride),
+         targets = rowOffsets(strip, layout.stripStride);
+  int64_t width = layout.keyPanels.width;
+  TileProduct product{
+      number, number, layout.scratchAt(layout.queriesAt), aRows, kernel.scratch(), {}, {}, {}, 8};
+  product.panelVectors = layout.keyPanels.vectors;
+  product.length = kernel.dim(layout.depth);
+  product.bOffset = code.mul(panel, kernel.dim(layout.depth * Dim(width)));
   auto sums = emitProduct(code, {strip.count(), vectors}, product);
   Values largest;
   for (int64_t i = 0; i < strip.count(); ++i)
@@ -123,11 +109,11 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
                                      code.number(0), {}));
   SmallVector<Indices> places;
   for (Value row : strip.rows)
-    places.push_back(placeOfRow(e, logits, row));
+    places.push_back(layout.placeOfRow(e, logits, row));
   for (int64_t j = 0; j < vectors; ++j) {
     Elements::Scope scope(e);
     Value column = code.add(code.mul(panel, code.number(width)), code.number(j * code.lanes));
-    e.mask = maskOfColumns(e, keys, width, column);
+    e.mask = maskOfColumns(e, layout.keys, width, column);
     for (int64_t i = 0; i < strip.count(); ++i) {
       Indices place(places[i]);
       place.push_back({column, 1, {}});
@@ -154,22 +140,30 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
 void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, const Keys &chunk,
                                  const Keys &seen) {
   Code &code = kernel.code();
-  int64_t vectors = valuePanels.vectors, width = valuePanels.width;
-  Value buffer = scratchAt(partsAt), zero = code.spread(code.constantOf(number, 0));
+  int64_t vectors = layout.valuePanels.vectors, width = layout.valuePanels.width;
+  Value buffer = layout.scratchAt(layout.partsAt), zero = code.spread(code.constantOf(number, 0));
   Values waiting = rowOffsets(strip, Dim(width));
   auto forEachSum = [&](llvm::function_ref<void(int64_t, Value)> body) {
     for (int64_t i = 0; i < strip.count() * vectors; ++i)
       body(i, code.add(waiting[i / vectors], code.number(i % vectors * code.lanes)));
   };
   SmallVector<Type> types(strip.count() * vectors, zero.getType());
-  TileProduct product{number, number, scratchAt(stripsAt), {}, scratchAt(valuesAt), {}, {}, {}, 8};
-  Values aRows = rowOffsets(strip, stripStride);
+  TileProduct product{number,
+                      number,
+                      layout.scratchAt(layout.stripsAt),
+                      {},
+                      layout.scratchAt(layout.valuesAt),
+                      {},
+                      {},
+                      {},
+                      8};
+  Values aRows = rowOffsets(strip, layout.stripStride);
   for (Value &row : aRows)
     row = code.add(row, chunk.low);
   product.aRows = aRows;
   product.length = code.sub(chunk.high, chunk.low);
   product.bOffset =
-      code.mul(code.add(code.mul(panel, kernel.dim(keys)), chunk.low), code.number(width));
+      code.mul(code.add(code.mul(panel, kernel.dim(layout.keys)), chunk.low), code.number(width));
   product.start = code.choose(
       code.less(seen.low, chunk.low), types,
       [&] {
@@ -195,40 +189,41 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
 void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Value> sums,
                                   Value panel) {
   Code &code = kernel.code();
-  Value values = parts.values.getResult(),
-        firstColumn = code.mul(panel, code.number(valuePanels.width));
-  Indices place = batchPlace(e, values);
+  Value values = layout.parts.values.getResult(),
+        firstColumn = code.mul(panel, code.number(layout.valuePanels.width));
+  Indices place = layout.batchPlace(e, values);
   place.append(2, Index());
   for (int64_t i = 0; i < strip.count(); ++i) {
     Elements::Scope rowScope(e);
-    Value sumOfRow = code.load(number, scratchAt(sumsAt), code.add(strip.place, code.number(i)));
-    if (!parts.dividesLast)
-      bindNumber(e, parts.sum, sumOfRow);
+    Value sumOfRow =
+        code.load(number, layout.scratchAt(layout.sumsAt), code.add(strip.place, code.number(i)));
+    if (!layout.parts.dividesLast)
+      bindNumber(e, layout.parts.sum, sumOfRow);
     place[place.size() - 2] = e.uniform(strip.rows[i]);
-    for (int64_t j = 0; j < valuePanels.vectors; ++j) {
+    for (int64_t j = 0; j < layout.valuePanels.vectors; ++j) {
       Elements::Scope scope(e);
       Value column = code.add(firstColumn, code.number(j * code.lanes));
-      e.mask = maskOfColumns(e, valuePanels.columns, valuePanels.width, column);
+      e.mask = maskOfColumns(e, layout.valuePanels.columns, layout.valuePanels.width, column);
       place.back() = {column, 1, {}};
-      Value sum = sums[i * valuePanels.vectors + j];
-      if (parts.dividesLast)
+      Value sum = sums[i * layout.valuePanels.vectors + j];
+      if (layout.parts.dividesLast)
         sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
       sum = narrow(e, sum, graph::elementOf(values));
       e.bind(values, [sum](ArrayRef<Index>) { return sum; });
-      Indices target = placeAfterMoves(e, parts.moves, place);
-      e.store(parts.result, e.at(parts.result, target), target);
+      Indices target = placeAfterMoves(e, layout.parts.moves, place);
+      e.store(layout.parts.result, e.at(layout.parts.result, target), target);
       e.mask = {};
     }
   }
   e.unbind(values);
-  e.unbind(parts.sum);
+  e.unbind(layout.parts.sum);
 }
 
 /// One strip takes all keys at once; several take a chunk that stays in the L2 until all had it.
 void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys &seen) {
   Code &code = kernel.code();
   Value zero = code.number(0), length = code.sub(seen.high, seen.low);
-  int64_t bytes = valuePanels.width * graph::bytesOf(number);
+  int64_t bytes = layout.valuePanels.width * graph::bytesOf(number);
   Value fitting = code.number(std::max<int64_t>(1, kernel.machine.l2Bytes / 8 / bytes));
   Value isOne = code.less(slab.strips, code.number(2));
   Value size = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
@@ -236,7 +231,7 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
   // No keys at all are one empty chunk.
   Value chunks =
       code.max(code.div(code.add(length, code.sub(size, code.number(1))), size), code.number(1));
-  foldScoped(e, zero, kernel.dim(valuePanels.count()), {}, [&](Value panel, ValueRange) {
+  foldScoped(e, zero, kernel.dim(layout.valuePanels.count()), {}, [&](Value panel, ValueRange) {
     foldScoped(e, zero, chunks, {}, [&](Value number, ValueRange) {
       Value low = code.add(seen.low, code.mul(number, size));
       Keys chunk{{}, {}, low, code.min(code.add(low, size), seen.high)};
@@ -247,23 +242,23 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
   });
 }
 
-void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &bounds) {
+void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::Bounds &bounds) {
   Code &code = kernel.code();
   copyQueries(e, slab);
-  Keys seen = visibleKeys(e, slab, bounds);
-  int64_t half = keyPanels.vectors / 2;
+  Keys seen = visibility.visibleKeys(e, slab, bounds);
+  int64_t half = layout.keyPanels.vectors / 2;
   foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
     auto emitPart = [&](int64_t vectors) {
       forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel, vectors); });
       return Values();
     };
-    if (!side || !side->seen.isLower || half == 0)
-      return emitPart(keyPanels.vectors);
-    // Half of the panel in which the diagonal is may be enough.
-    Value left = code.sub(seen.high, code.mul(panel, code.number(keyPanels.width)));
+    if (!visibility.endsAtDiagonal() || half == 0)
+      return emitPart(layout.keyPanels.vectors);
+    // Of the panel in which the diagonal is, a half may be enough.
+    Value left = code.sub(seen.high, code.mul(panel, code.number(layout.keyPanels.width)));
     return code.choose(
         code.less(code.number(half * code.lanes), left), TypeRange(),
-        [&] { return emitPart(keyPanels.vectors); }, [&] { return emitPart(half); });
+        [&] { return emitPart(layout.keyPanels.vectors); }, [&] { return emitPart(half); });
   });
   emitSoftmax(e, slab, seen);
   emitValueChunks(e, slab, seen);
@@ -271,32 +266,39 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Bounds &boun
 
 void AttentionKernel::emit() {
   kernel.beginPhase();
-  Elements e(kernel, group);
+  Elements e(kernel, layout.group);
   Code &code = kernel.code();
-  Dim blocks = stripsOfTask == strips ? Dim(1) : strips.ceilDiv(stripsOfTask);
-  bindSide(e);
+  Dim blocks =
+      layout.stripsOfTask == layout.strips ? Dim(1) : layout.strips.ceilDiv(layout.stripsOfTask);
+  visibility.bindSide(e);
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    batch = code.div(task, kernel.dim(blocks));
-    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(stripsOfTask));
-    Value end = code.min(code.add(first, kernel.dim(stripsOfTask)), kernel.dim(strips));
-    Value right = parts.scores.getB();
-    packPanels(e, keyPanels, right, operandBatch(e, parts.scores, right), scratchAt(Dim(0)));
-    right = parts.values.getB();
-    packPanels(e, valuePanels, right, operandBatch(e, parts.values, right), scratchAt(valuesAt));
-    Bounds bounds = boundsOfTask(e, code.mul(first, code.number(stripRows)));
-    Value together = stripsOfSlab(), count = code.sub(end, first);
+    layout.batch = code.div(task, kernel.dim(blocks));
+    Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(layout.stripsOfTask));
+    Value end =
+        code.min(code.add(first, kernel.dim(layout.stripsOfTask)), kernel.dim(layout.strips));
+    Value right = layout.parts.scores.getB();
+    packPanels(e, layout.keyPanels, right, operandBatch(e, layout.parts.scores, right),
+               layout.scratchAt(Dim(0)));
+    right = layout.parts.values.getB();
+    packPanels(e, layout.valuePanels, right, operandBatch(e, layout.parts.values, right),
+               layout.scratchAt(layout.valuesAt));
+    Visibility::Bounds bounds =
+        visibility.boundsOfTask(e, code.mul(first, code.number(layout.stripRows)));
+    Value together = layout.stripsOfSlab(), count = code.sub(end, first);
     Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
     foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
       Value strip = code.add(first, code.mul(number, together));
-      Slab slab{code.mul(strip, code.number(stripRows)), code.min(together, code.sub(end, strip))};
+      Slab slab{code.mul(strip, code.number(layout.stripRows)),
+                code.min(together, code.sub(end, strip))};
       emitSlab(e, slab, bounds);
       return Values();
     });
   });
-  Dim work = batches * queries * keys * (depth + valuePanels.columns);
-  kernel.endPhase(batches * blocks, work.floorDiv(Dim(kernel.machine.lanes)),
-                  scratchEnd * Dim(graph::bytesOf(number)));
+  Dim work =
+      layout.batches * layout.queries * layout.keys * (layout.depth + layout.valuePanels.columns);
+  kernel.endPhase(layout.batches * blocks, work.floorDiv(Dim(kernel.machine.lanes)),
+                  layout.scratchEnd * Dim(graph::bytesOf(number)));
 }
 
 LogicalResult emitAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

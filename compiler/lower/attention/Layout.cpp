@@ -1,6 +1,6 @@
 // Layout: which strips, panels and buffers an attention takes.
 
-#include "compiler/lower/attention/Kernel.h"
+#include "compiler/lower/attention/Layout.h"
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult AttentionKernel::prepare() {
+LogicalResult AttentionLayout::read() {
   std::string why;
   auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
   if (!read)
@@ -21,17 +21,14 @@ LogicalResult AttentionKernel::prepare() {
   queries = scores[scores.size() - 2];
   keys = scores.back();
   depth = graph::dimsOf(parts.scores.getA()).back();
-  findMasks();
-  chooseTiles();
-  layOutScratch();
   return success();
 }
 
-int64_t AttentionKernel::stripsTogether() {
+int64_t AttentionLayout::stripsTogether() {
   return estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
 }
 
-void AttentionKernel::chooseTiles() {
+void AttentionLayout::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
   int64_t wanted = wantedVectors(schedule, kernel.machine);
   stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
@@ -57,7 +54,8 @@ void AttentionKernel::chooseTiles() {
     stripsOfTask = Dim::max(least, strips.ceilDiv(Dim(tasks)));
 }
 
-void AttentionKernel::layOutScratch() {
+void AttentionLayout::layOut(bool hasMasks) {
+  chooseTiles();
   Dim lanes(kernel.machine.lanes), rows(stripRows * stripsTogether());
   queryStride = depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
@@ -68,12 +66,12 @@ void AttentionKernel::layOutScratch() {
   largestAt = stripsAt + stripStride * rows;
   partsAt = largestAt + lanes * rows;
   masksAt = partsAt + Dim(valuePanels.width) * rows;
-  sumsAt = masksAt + (masks ? keyPanels.count() * lanes : Dim(0));
+  sumsAt = masksAt + (hasMasks ? keyPanels.count() * lanes : Dim(0));
   scratchEnd = sumsAt + rows;
 }
 
-/// Strips of a slab: 1 if a head fits in half of the L2, else those whose scores fit there.
-Value AttentionKernel::stripsOfSlab() {
+/// One while a head fits the L2, else as many as half of the L2 holds the scores of.
+Value AttentionLayout::stripsOfSlab() {
   Code &code = kernel.code();
   int64_t half = kernel.machine.l2Bytes / 2, bytes = graph::bytesOf(number);
   Value packed = kernel.dim((keyPanels.elements() + valuePanels.elements()) * Dim(bytes));
@@ -82,6 +80,42 @@ Value AttentionKernel::stripsOfSlab() {
   return code.b.createOrFold<arith::SelectOp>(code.loc, code.less(code.number(half), packed),
                                               code.min(many, code.number(stripsTogether())),
                                               code.number(1));
+}
+
+Value AttentionLayout::scratchAt(const Dim &elements) {
+  return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
+}
+
+Indices AttentionLayout::batchPlace(Elements &e, Value tensor) {
+  return indicesOf(e, batchDims(tensor), batch);
+}
+
+Indices AttentionLayout::placeOfRow(Elements &e, Value tensor, Value row) {
+  Code &code = kernel.code();
+  DimVector dims = graph::dimsOf(tensor);
+  dims.pop_back();
+  // Groups of queries may be rows of one product and batches elsewhere.
+  if (dims.back() != queries)
+    return indicesOf(e, dims, code.add(code.mul(batch, kernel.dim(queries)), row));
+  Indices place = batchPlace(e, tensor);
+  place.push_back(e.uniform(row));
+  return place;
+}
+
+Value AttentionLayout::rowNumber(Value row) {
+  Code &code = kernel.code();
+  return code.min(row, code.sub(kernel.dim(queries), code.number(1)));
+}
+
+Value AttentionLayout::rowsOfSlab(const Slab &slab) {
+  Code &code = kernel.code();
+  Value rows = code.mul(slab.strips, code.number(stripRows));
+  if (queries.constant())
+    return rows;
+  Value rest = code.sub(kernel.dim(queries), slab.first);
+  Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
+                                                      code.sub(rows, code.number(stripRows - 1)));
+  return code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
 }
 
 } // namespace heddle::lower

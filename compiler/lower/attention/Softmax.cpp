@@ -46,39 +46,28 @@ Value AttentionKernel::exponential(Value x) {
 /// The exponentials at a place; ops that read them there get the same ones.
 Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
   if (!number.isF32())
-    return e.at(parts.powers, place);
-  auto exp = parts.powers.getDefiningOp<graph::ExpOp>();
+    return e.at(layout.parts.powers, place);
+  auto exp = layout.parts.powers.getDefiningOp<graph::ExpOp>();
   Value x = kernel.code().spread(widen(e, e.at(exp.getX(), place), number));
-  Value power = narrow(e, exponential(x), graph::elementOf(parts.powers));
-  e.bind(parts.powers, [power](ArrayRef<Index>) { return power; });
+  Value power = narrow(e, exponential(x), graph::elementOf(layout.parts.powers));
+  e.bind(layout.parts.powers, [power](ArrayRef<Index>) { return power; });
   return power;
-}
-
-/// Rows of the slab in the scratch; the last strip may be one row.
-Value AttentionKernel::rowsOfSlab(const Slab &slab) {
-  Code &code = kernel.code();
-  Value rows = code.mul(slab.strips, code.number(stripRows));
-  if (queries.constant())
-    return rows;
-  Value rest = code.sub(kernel.dim(queries), slab.first);
-  Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
-                                                      code.sub(rows, code.number(stripRows - 1)));
-  return code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);
 }
 
 /// Each row becomes its exponentials; their sum, or one over it, goes to the scratch.
 void AttentionKernel::emitSoftmax(Elements &e, const Slab &slab, const Keys &seen) {
   Code &code = kernel.code();
-  foldScoped(e, code.number(0), rowsOfSlab(slab), {}, [&](Value place, ValueRange) {
-    emitSoftmaxRow(e, rowNumber(code.add(slab.first, place)), place, seen);
+  foldScoped(e, code.number(0), layout.rowsOfSlab(slab), {}, [&](Value place, ValueRange) {
+    emitSoftmaxRow(e, layout.rowNumber(code.add(slab.first, place)), place, seen);
     return Values();
   });
 }
 
 void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, const Keys &seen) {
   Code &code = kernel.code();
-  Value memory = code.at(scratchAt(stripsAt), number, code.mul(rowPlace, kernel.dim(stripStride)));
-  Indices place = placeOfRow(e, parts.logits, row);
+  Value memory = code.at(layout.scratchAt(layout.stripsAt), number,
+                         code.mul(rowPlace, kernel.dim(layout.stripStride)));
+  Indices place = layout.placeOfRow(e, layout.parts.logits, row);
   place.emplace_back();
   auto fromStrip = [&](Value tensor) {
     e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
@@ -93,43 +82,43 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
   Value largest = code.loadLanes(number, largestOf(rowPlace), code.number(0), {});
   largest =
       code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest, noNan);
-  bindNumber(e, parts.max, largest);
-  fromStrip(parts.logits);
+  bindNumber(e, layout.parts.max, largest);
+  fromStrip(layout.parts.logits);
   Value start = code.spread(code.constantOf(number, 0));
   Value total = foldLanes(e, seen.low, seen.high, start, [&](Value column, ValueRange in) {
     place.back() = {column, 1, {}};
     toStrip(column, powersAt(e, place));
-    Value value = code.spread(widen(e, e.at(parts.sum.getX(), place), number));
+    Value value = code.spread(widen(e, e.at(layout.parts.sum.getX(), place), number));
     Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
     if (e.mask)
       next = code.b.create<arith::SelectOp>(code.loc, e.mask, next, in[0]);
     return Values{next};
   })[0];
-  total = combineLanes(code, parts.sum, total);
-  e.unbind(parts.logits);
-  e.unbind(parts.powers);
-  if (!parts.dividesLast && parts.weights != parts.powers) {
+  total = combineLanes(code, layout.parts.sum, total);
+  e.unbind(layout.parts.logits);
+  e.unbind(layout.parts.powers);
+  if (!layout.parts.dividesLast && layout.parts.weights != layout.parts.powers) {
     Elements::Scope scope(e);
-    fromStrip(parts.powers);
-    bindNumber(e, parts.sum, total);
-    place = placeOfRow(e, parts.weights, row);
+    fromStrip(layout.parts.powers);
+    bindNumber(e, layout.parts.sum, total);
+    place = layout.placeOfRow(e, layout.parts.weights, row);
     place.emplace_back();
     forLanes(e, seen.low, seen.high, [&](Value column) {
       place.back() = {column, 1, {}};
-      toStrip(column, e.at(parts.weights, place));
+      toStrip(column, e.at(layout.parts.weights, place));
     });
-    e.unbind(parts.powers);
-    e.unbind(parts.sum);
+    e.unbind(layout.parts.powers);
+    e.unbind(layout.parts.sum);
   }
-  e.unbind(parts.max);
-  if (parts.dividesLast) {
+  e.unbind(layout.parts.max);
+  if (layout.parts.dividesLast) {
     // A row of no keys has the sum 0 and the result 0.
     Value one = code.constantOf(number, 1), none = code.constantOf(number, 0);
     Value isEmpty = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, total, none);
     total = code.b.create<arith::SelectOp>(code.loc, isEmpty, one, total);
     total = code.b.create<arith::DivFOp>(code.loc, one, total);
   }
-  code.store(number, total, scratchAt(sumsAt), rowPlace);
+  code.store(number, total, layout.scratchAt(layout.sumsAt), rowPlace);
 }
 
 } // namespace heddle::lower

@@ -1,15 +1,10 @@
-// Visible: the keys that some query of a slab sees, found as the kernel runs.
-//
-// Masks are added to the scaled scores, or selected instead of them: causal ones, those of padding,
-// constant or computed. With s the scale and |score| <= depth * max |query| * max |key| = l, a
-// query that has a mask of v somewhere gives no weight to keys with a mask below v - 2 s l - 88, as
-// exp of less than -87.34 is 0 here. So panels of such keys before the first and after the last
-// visible one are left out, and nothing changes. A row that is hidden as a whole has no such keys;
-// numbers that are not finite, in keys, queries or values, make all keys visible.
+// Visible: masks of the scores, bounds of them, and the panels that these leave.
+
+#include "compiler/lower/attention/Visible.h"
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Constants.h"
-#include "compiler/lower/attention/Kernel.h"
+#include "compiler/estimate/Thresholds.h"
 
 using namespace mlir;
 
@@ -61,13 +56,14 @@ static bool staysZero(Value weights, Value powers) {
   return false;
 }
 
-void AttentionKernel::findMasks() {
-  bool areFloats = number.isF32() && graph::elementOf(parts.scores.getResult()).isF32() &&
-                   graph::elementOf(parts.logits).isF32() &&
-                   graph::elementOf(parts.weights).isF32();
-  if (!areFloats || queries.isConstant(1) || !staysZero(parts.weights, parts.powers))
+void Visibility::findMasks() {
+  bool areFloats = number.isF32() && graph::elementOf(layout.parts.scores.getResult()).isF32() &&
+                   graph::elementOf(layout.parts.logits).isF32() &&
+                   graph::elementOf(layout.parts.weights).isF32();
+  if (!areFloats || layout.queries.isConstant(1) ||
+      !staysZero(layout.parts.weights, layout.parts.powers))
     return;
-  auto found = masksBetween(parts.logits, parts.scores.getResult());
+  auto found = masksBetween(layout.parts.logits, layout.parts.scores.getResult());
   if (found && !found->steps.empty() && std::isfinite(found->scale))
     masks = *found;
   if (masks && masks->steps.size() == 1)
@@ -76,7 +72,7 @@ void AttentionKernel::findMasks() {
 
 /// A choice by a band between the score and a number, or between two numbers that are added, in the
 /// shape of the scores.
-void AttentionKernel::findSide() {
+void Visibility::findSide() {
   const ScoreMasks::Step &step = masks->steps.front();
   DimVector dims = graph::dimsOf(step.op->getResult(0));
   Value mask =
@@ -86,7 +82,7 @@ void AttentionKernel::findSide() {
   auto choice = mask.getDefiningOp<graph::SelectOp>();
   DimVector ofMask = graph::dimsOf(mask);
   auto band = choice ? graph::bandOf(choice.getCondition()) : std::nullopt;
-  if (!band || dims[dims.size() - 2] != queries || dims.back() != keys ||
+  if (!band || dims[dims.size() - 2] != layout.queries || dims.back() != layout.keys ||
       ArrayRef(ofMask).take_back(2) != ArrayRef(dims).take_back(2))
     return;
   // The score counts as 0.
@@ -101,8 +97,7 @@ void AttentionKernel::findSide() {
     side = SideMask{band->complement(), *within, choice};
 }
 
-/// Makes the choice of the side with a count of lanes in place of row and column numbers.
-void AttentionKernel::bindSide(Elements &e) {
+void Visibility::bindSide(Elements &e) {
   if (!side)
     return;
   graph::Band band = *graph::bandOf(side->choice.getCondition());
@@ -119,7 +114,7 @@ void AttentionKernel::bindSide(Elements &e) {
 }
 
 /// Whether all queries of a batch have the same masks.
-bool AttentionKernel::areMasksOfKeys() const {
+bool Visibility::areMasksOfKeys() const {
   auto isOfKeys = [&](Value value) {
     if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>()) {
       DimVector from = graph::dimsOf(broadcast.getX());
@@ -135,8 +130,8 @@ bool AttentionKernel::areMasksOfKeys() const {
   });
 }
 
-/// The masked value of a score of 0.
-Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
+/// What the masks make of a score of 0.
+Value Visibility::maskOfScore(Elements &e, ArrayRef<Index> place) {
   Code &code = kernel.code();
   Value mask = code.spread(code.constantOf(number, 0));
   auto at = [&](Value tensor) { return code.spread(e.at(tensor, place)); };
@@ -152,8 +147,8 @@ Value AttentionKernel::maskOfScore(Elements &e, ArrayRef<Index> place) {
   return mask;
 }
 
-/// Bits without signs, which are ordered as numbers without signs are, infinity and NaN last.
-Value AttentionKernel::magnitudesAt(Value pointer, Value index, Value mask) {
+/// Without their signs numbers are ordered as their bits are, infinity and NaN last.
+Value Visibility::magnitudesAt(Value pointer, Value index, Value mask) {
   Code &code = kernel.code();
   Type integer = code.b.getI32Type();
   Value bits = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(integer),
@@ -162,7 +157,7 @@ Value AttentionKernel::magnitudesAt(Value pointer, Value index, Value mask) {
                                       code.spread(code.integerOf(integer, 0x7fffffff)));
 }
 
-Value AttentionKernel::largestOfLanes(Value magnitudes) {
+Value Visibility::largestOfLanes(Value magnitudes) {
   Code &code = kernel.code();
   Value best =
       code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXUI, magnitudes);
@@ -170,7 +165,7 @@ Value AttentionKernel::largestOfLanes(Value magnitudes) {
 }
 
 /// The largest magnitude of packed columns; more than all finite numbers where one is none.
-Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
+Value Visibility::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
   Code &code = kernel.code();
   auto visit = [&](Value panel, ValueRange carried) {
     Value start = code.mul(panel, kernel.dim(panels.rows * Dim(panels.width)));
@@ -185,8 +180,8 @@ Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const
           Values best(in);
           Value at = code.add(start, code.mul(k, code.number(panels.width)));
           for (int64_t j = 0; j < panels.vectors; ++j) {
-            Value bits = magnitudesAt(scratchAt(offset), code.add(at, code.number(j * code.lanes)),
-                                      masks[j]);
+            Value bits = magnitudesAt(layout.scratchAt(offset),
+                                      code.add(at, code.number(j * code.lanes)), masks[j]);
             best[j] = code.b.create<arith::MaxUIOp>(code.loc, best[j], bits);
           }
           return best;
@@ -199,20 +194,19 @@ Value AttentionKernel::largestMagnitude(Elements &e, const Panels &panels, const
   return largestOfLanes(best[0]);
 }
 
-/// Bounds of the head in the scratch. Masks that all queries share are read once.
-AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRow) {
+Visibility::Bounds Visibility::boundsOfTask(Elements &e, Value firstRow) {
   if (!masks)
     return {};
   Code &code = kernel.code();
   // Below, keys are looked at longer than computed with (bench/notes/2026-11-21-attention.md).
-  int64_t least = estimate::thresholdAt(parts.values, estimate::kAttentionBounds);
+  int64_t least = estimate::thresholdAt(layout.parts.values, estimate::kAttentionBounds);
   Value none = code.constantOf(number, std::numeric_limits<double>::quiet_NaN());
   Values bounds = code.choose(
-      code.less(kernel.dim(queries), code.number(least)), {number, number},
+      code.less(kernel.dim(layout.queries), code.number(least)), {number, number},
       [&] { return Values{none, none}; },
       [&] {
-        Value keyBound = largestMagnitude(e, keyPanels, Dim(0));
-        Value valueBound = largestMagnitude(e, valuePanels, valuesAt);
+        Value keyBound = largestMagnitude(e, layout.keyPanels, Dim(0));
+        Value valueBound = largestMagnitude(e, layout.valuePanels, layout.valuesAt);
         Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
         Value isFinite =
             code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, valueBound, infinity);
@@ -224,44 +218,46 @@ AttentionKernel::Bounds AttentionKernel::boundsOfTask(Elements &e, Value firstRo
 }
 
 /// The largest magnitude of the slab's queries; more than all finite numbers where one is none.
-Value AttentionKernel::boundOfQueries(Elements &e, const Slab &slab) {
+Value Visibility::boundOfQueries(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
   auto visit = [&](Value place, ValueRange carried) {
-    Value row = code.mul(place, kernel.dim(queryStride));
-    return foldLanes(e, code.number(0), kernel.dim(depth), carried, [&](Value k, ValueRange in) {
-      Value bits = magnitudesAt(scratchAt(queriesAt), code.add(row, k), e.mask);
-      return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
-    });
+    Value row = code.mul(place, kernel.dim(layout.queryStride));
+    return foldLanes(
+        e, code.number(0), kernel.dim(layout.depth), carried, [&](Value k, ValueRange in) {
+          Value bits = magnitudesAt(layout.scratchAt(layout.queriesAt), code.add(row, k), e.mask);
+          return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
+        });
   };
   Value none = code.spread(code.integerOf(code.b.getI32Type(), 0));
-  return largestOfLanes(foldScoped(e, code.number(0), rowsOfSlab(slab), none, visit)[0]);
+  return largestOfLanes(foldScoped(e, code.number(0), layout.rowsOfSlab(slab), none, visit)[0]);
 }
 
-/// Stores the largest mask of each panel of these rows in the scratch; returns the least of the
-/// rows' largest ones.
-Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
+/// Of these rows: the largest mask of each panel goes to the scratch, the least of the rows'
+/// largest ones comes back.
+Value Visibility::readMasks(Elements &e, Value firstRow, Value rows) {
   Code &code = kernel.code();
-  Value zero = code.number(0), panels = kernel.dim(keyPanels.count());
+  Value zero = code.number(0), panels = kernel.dim(layout.keyPanels.count());
   Value infinity = code.constantOf(number, std::numeric_limits<double>::infinity());
   Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
   auto maximum = [&](Value x, Value y) -> Value { // NaN of either
     return code.b.create<arith::MaximumFOp>(code.loc, x, y);
   };
-  Value memory = scratchAt(masksAt), lanes = code.number(code.lanes);
+  Value memory = layout.scratchAt(layout.masksAt), lanes = code.number(code.lanes);
   foldScoped(e, zero, panels, {}, [&](Value panel, ValueRange) {
     code.storeLanes(number, lowest, memory, code.mul(panel, lanes), {});
     return Values();
   });
   auto visitRow = [&](Value row, ValueRange least) {
-    Indices place = placeOfRow(e, parts.logits, rowNumber(code.add(firstRow, row)));
+    Indices place =
+        layout.placeOfRow(e, layout.parts.logits, layout.rowNumber(code.add(firstRow, row)));
     place.emplace_back();
     auto visitPanel = [&](Value panel, ValueRange best) {
       Value ofPanel = lowest;
-      for (int64_t j = 0; j < keyPanels.vectors; ++j) {
+      for (int64_t j = 0; j < layout.keyPanels.vectors; ++j) {
         Elements::Scope scope(e);
-        Value column =
-            code.add(code.mul(panel, code.number(keyPanels.width)), code.number(j * code.lanes));
-        e.mask = maskOfColumns(e, keys, keyPanels.width, column);
+        Value column = code.add(code.mul(panel, code.number(layout.keyPanels.width)),
+                                code.number(j * code.lanes));
+        e.mask = maskOfColumns(e, layout.keys, layout.keyPanels.width, column);
         place.back() = {column, 1, {}};
         Value mask = maskOfScore(e, place);
         if (e.mask)
@@ -289,19 +285,19 @@ Value AttentionKernel::readMasks(Elements &e, Value firstRow, Value rows) {
 }
 
 /// The panels that have the keys [low, high), in them exactly these.
-AttentionKernel::Keys AttentionKernel::panelsOf(Value low, Value high) {
+Keys Visibility::panelsOf(Value low, Value high) {
   Code &code = kernel.code();
-  int64_t width = keyPanels.width;
+  int64_t width = layout.keyPanels.width;
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }
 
 /// Keys on the side that some row of the slab sees. None if a row sees no key at all, since it
 /// takes the mean of all values.
-AttentionKernel::Keys AttentionKernel::keysOfSide(Elements &e, const Slab &slab) {
+Keys Visibility::keysOfSide(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value zero = code.number(0), all = kernel.dim(keys), shift = kernel.dim(side->seen.shift);
-  Value lastRow = code.sub(code.add(slab.first, rowsOfSlab(slab)), code.number(1));
-  Value first = code.add(slab.first, shift), last = code.add(rowNumber(lastRow), shift);
+  Value zero = code.number(0), all = kernel.dim(layout.keys), shift = kernel.dim(side->seen.shift);
+  Value lastRow = code.sub(code.add(slab.first, layout.rowsOfSlab(slab)), code.number(1));
+  Value first = code.add(slab.first, shift), last = code.add(layout.rowNumber(lastRow), shift);
   auto within = [&](Value key) { return code.min(code.max(key, zero), all); };
   if (side->seen.isLower) {
     Value none = code.less(first, zero);
@@ -312,10 +308,10 @@ AttentionKernel::Keys AttentionKernel::keysOfSide(Elements &e, const Slab &slab)
   return panelsOf(code.b.createOrFold<arith::SelectOp>(code.loc, none, all, within(first)), all);
 }
 
-AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab,
-                                                   const Bounds &bounds) {
+Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds) {
   Code &code = kernel.code();
-  Value zero = code.number(0), panels = kernel.dim(keyPanels.count()), last = kernel.dim(keys);
+  Value zero = code.number(0), panels = kernel.dim(layout.keyPanels.count()),
+        last = kernel.dim(layout.keys);
   if (!masks)
     return {zero, panels, zero, last};
   auto floats = [&](double value) { return code.constantOf(number, value); };
@@ -328,7 +324,7 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
       return code.b.create<arith::MulFOp>(code.loc, x, y);
     };
     // Sums of products round: a percent is more than they lose.
-    Value terms = code.b.create<arith::SIToFPOp>(code.loc, number, kernel.dim(depth));
+    Value terms = code.b.create<arith::SIToFPOp>(code.loc, number, kernel.dim(layout.depth));
     Value reach = times(times(boundOfQueries(e, slab), bounds.keys), terms);
     return Value(code.b.create<arith::AddFOp>(code.loc, times(reach, floats(2.02 * masks->scale)),
                                               floats(88)));
@@ -352,10 +348,12 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
   }
   auto scan = [&] {
     Value reach = reachOf();
-    Value best = areMasksOfKeys() ? bounds.masks : readMasks(e, slab.first, rowsOfSlab(slab));
+    Value best =
+        areMasksOfKeys() ? bounds.masks : readMasks(e, slab.first, layout.rowsOfSlab(slab));
     Value least = code.b.create<arith::SubFOp>(code.loc, best, reach);
     return foldScoped(e, zero, panels, {panels, zero}, [&](Value panel, ValueRange in) {
-      Value mask = code.load(number, scratchAt(masksAt), code.mul(panel, code.number(code.lanes)));
+      Value mask = code.load(number, layout.scratchAt(layout.masksAt),
+                             code.mul(panel, code.number(code.lanes)));
       Value isSeen = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UGE, mask, least);
       Value end = code.add(panel, code.number(1));
       return Values{code.b.create<arith::SelectOp>(code.loc, isSeen, code.min(in[0], panel), in[0]),
@@ -363,7 +361,7 @@ AttentionKernel::Keys AttentionKernel::visibleKeys(Elements &e, const Slab &slab
     });
   };
   Values range = code.choose(isBounded, {i64, i64}, scan, [&] { return Values{zero, panels}; });
-  Value width = code.number(keyPanels.width);
+  Value width = code.number(layout.keyPanels.width);
   return {range[0], range[1], code.mul(range[0], width), code.min(code.mul(range[1], width), last)};
 }
 

@@ -1,55 +1,51 @@
-// Depthwise: the gradient of filters of one channel each, channels in lanes.
-//
-// A line is read once from memory, all channels of it. For each row of the window a vector of
-// channels has the sums of that row's places in registers; the columns that all of them have inside
-// of the image take one loop, the others one for each place.
+// Depthwise: vectors of channels, line by line, and the sums of parts.
 
-#include "compiler/lower/gradient/FilterGradient.h"
+#include "compiler/lower/gradient/Depthwise.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-void FilterGradient::emitDepthwise() {
-  Dim sums(blocks() * places * kernel.machine.lanes);
-  partial = kernel.addTemporary(Dim(parts) * sums * Dim(sizeof(float)));
+void DepthwiseGradient::emit() {
+  Dim sums(blocks() * shape.places * kernel.machine.lanes);
+  partial = kernel.addTemporary(Dim(shape.parts) * sums * Dim(sizeof(float)));
   kernel.beginPhase();
   kernel.forEachTask([&](Value part) {
     Code &code = kernel.code();
     Value zero = code.number(0), zeros = code.spread(code.constantOf(element, 0));
-    Value count = kernel.dim(sums);
-    Value own = code.at(kernel.temporary(partial), element, code.mul(part, count));
-    code.forEach(zero, count, code.lanes,
+    Value size = kernel.dim(sums);
+    Value own = code.at(kernel.temporary(partial), element, code.mul(part, size));
+    code.forEach(zero, size, code.lanes,
                  [&](Value at) { code.storeLanes(element, zeros, own, at, {}); });
-    auto [first, end] = linesOfPart(part);
-    forEachLines(first, end, [&](Value lines) {
-      code.forEach(zero, lines, 1, [&](Value number) {
-        Line line = lineAt(number);
-        code.forEach(zero, code.number(places / window.back()), 1,
+    auto [first, end] = lines.ofPart(part);
+    lines.forEach(first, end, [&](Value count) {
+      code.forEach(zero, count, 1, [&](Value number) {
+        Line line = lines.at(number);
+        code.forEach(zero, code.number(shape.places / shape.window.back()), 1,
                      [&](Value outer) { emitRow(line, outer, own); });
       });
     });
   });
-  Dim positions = graph::elementCount(ArrayRef<Dim>(dy).drop_back());
-  kernel.endPhase(Dim(parts), (positions * sums).floorDiv(Dim(4)), Dim(tableBytes()));
-  emitDepthwiseAddition();
+  kernel.endPhase(Dim(shape.parts), (shape.positions() * sums).floorDiv(Dim(4)),
+                  Dim(shape.panelAt()));
+  emitAddition();
 }
 
 /// All channels of the places in one row of the window.
-void FilterGradient::emitRow(const Line &line, Value outerPlace, Value sums) {
+void DepthwiseGradient::emitRow(const Line &line, Value outerPlace, Value sums) {
   Code &code = kernel.code();
-  Value first = code.mul(outerPlace, code.number(window.back()));
+  Value first = code.mul(outerPlace, code.number(shape.window.back()));
   SmallVector<Span> spans;
-  for (int64_t k = 0; k < window.back(); ++k)
-    spans.push_back(spanOf(line, placeAt(code.add(first, code.number(k)))));
+  for (int64_t k = 0; k < shape.window.back(); ++k)
+    spans.push_back(lines.spanOf(line, lines.placeAt(code.add(first, code.number(k)))));
   code.forEach(code.number(0), code.number(blocks()), 1, [&](Value block) {
-    Value row = code.add(code.mul(block, code.number(places)), first);
+    Value row = code.add(code.mul(block, code.number(shape.places)), first);
     sumRow(line, spans, block, code.at(sums, element, code.mul(row, code.number(code.lanes))));
   });
 }
 
 /// One vector of channels; `sums` are those of the spans, side by side.
-void FilterGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value block, Value sums) {
+void DepthwiseGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value block, Value sums) {
   Code &code = kernel.code();
   auto endOf = [&](const Span &span) { return code.add(span.first, span.count); };
   Value first = spans[0].first, end = endOf(spans[0]);
@@ -58,7 +54,7 @@ void FilterGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value block,
     end = code.min(end, endOf(span));
   }
   end = code.max(first, end);
-  auto columns = [&](Value low, Value high) { return Span{low, code.sub(high, low), {}}; };
+  auto columns = [&](Value from, Value to) { return Span{from, code.sub(to, from), {}}; };
   Values totals;
   for (size_t k = 0; k < spans.size(); ++k)
     totals.push_back(code.loadLanes(element, sums, code.number((int64_t)k * code.lanes), {}));
@@ -72,16 +68,17 @@ void FilterGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value block,
   }
 }
 
-/// Sums over these columns, which all of the spans have.
-Values FilterGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span columns, Value block,
-                                  ValueRange sums) {
+/// Of these columns, which all of the spans have.
+Values DepthwiseGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span columns,
+                                     Value block, ValueRange sums) {
   Code &code = kernel.code();
   Value channel = code.mul(block, code.number(code.lanes)), mask;
-  if (groups % code.lanes != 0)
-    mask = code.maskOf(code.min(code.sub(code.number(groups), channel), code.number(code.lanes)));
-  Value distance = kernel.dim(x.back());
-  Value step = code.mul(code.number(strides.back()), distance);
-  Value ofSlopes = kernel.pointer(slopes), ofImage = kernel.pointer(image);
+  if (shape.groups % code.lanes != 0)
+    mask = code.maskOf(
+        code.min(code.sub(code.number(shape.groups), channel), code.number(code.lanes)));
+  Value distance = kernel.dim(shape.x.back());
+  Value step = code.mul(code.number(shape.strides.back()), distance);
+  Value ofSlopes = kernel.pointer(shape.slopes), ofImage = kernel.pointer(shape.image);
   auto placeIn = [&](Value first, Value begin, Value each) {
     return code.add(code.add(first, channel), code.mul(code.sub(columns.first, begin), each));
   };
@@ -102,33 +99,34 @@ Values FilterGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span c
   });
 }
 
-void FilterGradient::emitDepthwiseAddition() {
+void DepthwiseGradient::emitAddition() {
   kernel.beginPhase();
   kernel.forEachTask([&](Value block) {
     Code &code = kernel.code();
     int64_t lanes = code.lanes;
     Value channel = code.mul(block, code.number(lanes));
-    Value mask = code.maskOf(code.min(code.sub(code.number(groups), channel), code.number(lanes)));
-    Value sums = kernel.temporary(partial), result = kernel.pointer(op.getResult());
-    Value apart = code.number(blocks() * places * lanes);
+    Value mask =
+        code.maskOf(code.min(code.sub(code.number(shape.groups), channel), code.number(lanes)));
+    Value sums = kernel.temporary(partial), result = kernel.pointer(shape.result);
+    Value apart = code.number(blocks() * shape.places * lanes);
     Value placesOfLanes = code.b.create<arith::MulIOp>(code.loc, code.laneNumbers(),
-                                                       code.spread(code.number(places)));
-    code.forEach(code.number(0), code.number(places), 1, [&](Value place) {
-      Value term = code.add(code.mul(block, code.number(places)), place);
+                                                       code.spread(code.number(shape.places)));
+    code.forEach(code.number(0), code.number(shape.places), 1, [&](Value place) {
+      Value term = code.add(code.mul(block, code.number(shape.places)), place);
       Value from = code.mul(term, code.number(lanes));
       Value zero = code.spread(code.constantOf(element, 0));
-      Value total = code.fold(code.number(0), code.number(parts), 1, zero,
+      Value total = code.fold(code.number(0), code.number(shape.parts), 1, zero,
                               [&](Value part, ValueRange in) -> Values {
                                 Value at = code.add(code.mul(part, apart), from);
                                 Value next = code.loadLanes(element, sums, at, {});
                                 return {code.b.create<arith::AddFOp>(code.loc, in[0], next)};
                               })[0];
-      Value first = code.add(code.mul(channel, code.number(places)), place);
+      Value first = code.add(code.mul(channel, code.number(shape.places)), place);
       Value indices = code.b.create<arith::AddIOp>(code.loc, placesOfLanes, code.spread(first));
       code.scatter(element, total, result, indices, mask);
     });
   });
-  kernel.endPhase(Dim(blocks()), Dim(parts) * Dim(blocks() * places));
+  kernel.endPhase(Dim(blocks()), Dim(shape.parts) * Dim(blocks() * shape.places));
 }
 
 } // namespace heddle::lower

@@ -1,0 +1,63 @@
+// Layout: sizes and tiles of an attention, and where what lies in a worker's scratch.
+#ifndef HEDDLE_LOWER_ATTENTION_LAYOUT_H
+#define HEDDLE_LOWER_ATTENTION_LAYOUT_H
+
+#include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/elements/Definitions.h"
+#include "compiler/mechanism/attention/Attention.h"
+
+namespace heddle::lower {
+
+/// Strips of a head's query rows that meet each panel together, from row `first` on.
+struct Slab {
+  Value first, strips;
+};
+
+/// Panels [first, end) of keys, which are columns [low, high) of the scores.
+struct Keys {
+  Value first, end, low, high;
+};
+
+class AttentionLayout {
+public:
+  AttentionLayout(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), schedule(schedule) {}
+
+  /// Fails where the group is no attention.
+  mlir::LogicalResult read();
+  /// Tiles, and the scratch: with room for masks if there are any.
+  void layOut(bool hasMasks);
+
+  Value stripsOfSlab();
+  /// Rows of the slab's strips in the scratch; the last strip may be one row.
+  Value rowsOfSlab(const Slab &slab);
+  /// Of a row of queries: past the last one, that of the last one.
+  Value rowNumber(Value row);
+  Value scratchAt(const Dim &elements);
+  /// The task's batch as indices of a tensor's own batch dimensions.
+  Indices batchPlace(Elements &e, Value tensor);
+  /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
+  Indices placeOfRow(Elements &e, Value tensor, Value row);
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  const Schedule &schedule;
+  mechanism::AttentionParts parts;
+  Type number; // that all is computed in
+  Dim batches, queries, keys, depth;
+  Panels keyPanels, valuePanels;
+  int64_t stripRows = 6;
+  Dim strips, stripsOfTask;
+  /// Element offsets in the scratch, and strides of rows there.
+  Dim valuesAt, queriesAt, stripsAt, largestAt, sumsAt, partsAt, masksAt, scratchEnd;
+  Dim queryStride, stripStride;
+  Value batch; // of the task
+
+private:
+  int64_t stripsTogether();
+  void chooseTiles();
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_ATTENTION_LAYOUT_H
