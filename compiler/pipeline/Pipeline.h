@@ -55,7 +55,7 @@ struct CompileOptions {
   std::shared_ptr<cache::Cache> cache;     // null: everything is compiled anew
   std::function<void(llvm::StringRef stage, double fraction)> progress;
   std::function<void(llvm::StringRef stage, llvm::StringRef text)> print;
-  const partition::FusionPolicy *fusion = nullptr; // null: the target's
+  const partition::FusionPolicy *fusion = nullptr; // null: for lanes
   bool isSanitized = false;                        // see program::Program
   bool isPlanned = false; // the graph's groups have their schedules: begins at lower
 };

@@ -62,6 +62,9 @@ def of_models():
             subprocess.run([HEDDLE, "plan", "m.onnx", "--target", target, "-o", f"{target}.plan"],
                            cwd=folder, check=True)
             yield b"p-" + (folder / f"{target}.plan").read_bytes()
+        subprocess.run([HEDDLE, "plan", "m.onnx", "--exact-plan", "-o", "exact.plan"],
+                       cwd=folder, check=True)
+        yield b"p-" + (folder / "exact.plan").read_bytes()
         subprocess.run([HEDDLE, "tune", "m.onnx", "--time", "2", "--dim", "n=4", "--records",
                         "r.db", "--no-cache"], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         with sqlite3.connect(folder / "r.db") as database:
