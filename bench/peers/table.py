@@ -154,7 +154,7 @@ def costs(found):
     names = [BASE, *known(found)]
     heads = ["model", "batch", "threads", "Heddle", *(TITLES[name] for name in names[1:])]
     lines = ["Milliseconds (quartiles); seconds to compile + to load; MiB when loaded/at the peak; "
-             "the CPU's share of a second after the last run.", "",
+             "idle: the CPU's share of a second after the last run.", "",
              f"| {' | '.join(heads)} |", "|---|--:|--:" + "|---" * len(names) + "|"]
     for result in found:
         cells = [result["model"], str(result["batch"]), str(result["threads"]),
