@@ -28,6 +28,11 @@ using namespace mlir;
 
 namespace heddle::partition {
 
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "compiler/partition/Passes.h.inc"
+
 StringRef stepOf(const Mechanism &made, ArrayRef<Operation *> ops) {
   bool isGates = &made == &mechanism::kContraction && mechanism::isReadInParts(ops);
   return isGates ? kGates : made.name;
@@ -69,13 +74,7 @@ static void split(Block &block, const Options &options) {
 static constexpr StringLiteral kLayers[] = {"fusion", "stitch", "siblings", "regions"};
 
 namespace {
-/// Options have the names of `heddle compile --without`; by default no card claims anything.
-struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PartitionPass)
-  PartitionPass() = default;
-  PartitionPass(const PartitionPass &other) : PassWrapper(other) {}
-  StringRef getArgument() const override { return "heddle-partition"; }
-  StringRef getDescription() const override { return "wrap ops that share a kernel into groups"; }
+struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
   void getDependentDialects(DialectRegistry &registry) const override {
     warehouse::registerDialects(registry);
   }
@@ -113,12 +112,6 @@ struct PartitionPass : PassWrapper<PartitionPass, OperationPass<ModuleOp>> {
   }
 
 private:
-  Option<bool> hasCards{*this, "cards", llvm::cl::desc("nests of the built-in cards claim ops")};
-  Option<std::string> policy{*this, "policy", llvm::cl::init("lanes"),
-                             llvm::cl::desc("what pays: lanes, nothing or all")};
-  ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
-  ListOption<std::string> refused{*this, "refused",
-                                  llvm::cl::desc("NAME:KIND of groups that shall not be made")};
   std::shared_ptr<warehouse::Warehouse> cards;
 };
 
@@ -155,6 +148,6 @@ std::map<std::string, Parts> partition(func::FuncOp function, const Options &opt
   return hasParts ? takeParts(function) : std::map<std::string, Parts>();
 }
 
-void registerPartitionPasses() { PassRegistration<PartitionPass>(); }
+void registerPartitionPasses() { registerGeneratedPasses(); }
 
 } // namespace heddle::partition

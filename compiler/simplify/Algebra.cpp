@@ -13,17 +13,12 @@
 using namespace mlir;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_ALGEBRAPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
-struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(AlgebraPass)
-  StringRef getArgument() const override { return "heddle-simplify-algebra"; }
-  StringRef getDescription() const override {
-    return "apply the equations of arithmetic, of movement and of broadcasts";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<graph::GraphDialect>();
-  }
+struct AlgebraPass : impl::AlgebraPassBase<AlgebraPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     addArithmeticRules(patterns);
@@ -40,7 +35,5 @@ struct AlgebraPass : PassWrapper<AlgebraPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createAlgebraPass() { return std::make_unique<AlgebraPass>(); }
 
 } // namespace heddle::simplify

@@ -20,6 +20,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_CHANNELSLASTPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 class LayoutChange {
@@ -212,16 +215,8 @@ private:
   DenseMap<Value, Value> permutedForms, writtenForms;
 };
 
-struct ChannelsLastPass : PassWrapper<ChannelsLastPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ChannelsLastPass)
+struct ChannelsLastPass : impl::ChannelsLastPassBase<ChannelsLastPass> {
   explicit ChannelsLastPass(Layouts wanted) : wanted(std::move(wanted)) {}
-  StringRef getArgument() const override { return "heddle-simplify-channels-last"; }
-  StringRef getDescription() const override {
-    return "let convolutions, pools and what lies between them work on channels-last tensors";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
   void runOnOperation() override {
     if (!LayoutChange(getOperation(), wanted).run())
       return;

@@ -18,6 +18,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_FOLDPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 constexpr int64_t kGrowthBytes = int64_t(1) << 20;
@@ -207,30 +210,10 @@ private:
   Refinement refinement;
 };
 
-struct FoldPass : PassWrapper<FoldPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FoldPass)
-  FoldPass() = default;
-  FoldPass(const FoldPass &other) : PassWrapper(other) { limitBytes = other.limitBytes; }
-  StringRef getArgument() const override { return "heddle-simplify-fold"; }
-  StringRef getDescription() const override {
-    return "compute at compile time what depends on constants alone";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct FoldPass : impl::FoldPassBase<FoldPass> {
+  using FoldPassBase::FoldPassBase;
   void runOnOperation() override { Folder(getOperation(), limitBytes).run(); }
-
-  Option<int64_t> limitBytes{*this, "limit-bytes",
-                             llvm::cl::desc("results larger than this stay ops"),
-                             llvm::cl::init(kFoldLimitBytes)};
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createFoldPass(int64_t limitBytes) {
-  auto pass = std::make_unique<FoldPass>();
-  pass->limitBytes = limitBytes;
-  return pass;
-}
-
 } // namespace heddle::simplify

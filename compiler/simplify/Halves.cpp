@@ -16,6 +16,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_HALVESPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 bool isHalf(Type type) {
@@ -35,14 +38,7 @@ bool keepsTypes(Operation *op) {
          op->hasTrait<OpTrait::IsTerminator>() || isa<ConstantOp, CastOp, BitcastOp>(op);
 }
 
-struct HalvesPass : PassWrapper<HalvesPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(HalvesPass)
-  StringRef getArgument() const override { return "heddle-simplify-halves"; }
-  StringRef getDescription() const override { return "compute floats of 16 bits as f32"; }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
-
+struct HalvesPass : impl::HalvesPassBase<HalvesPass> {
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -108,7 +104,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createHalvesPass() { return std::make_unique<HalvesPass>(); }
 
 } // namespace heddle::simplify

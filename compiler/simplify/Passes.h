@@ -1,4 +1,4 @@
-// Passes: graph -> graph rewrites that need no target.
+// Passes: graph -> graph rewrites that need no target. Passes.td describes each.
 //
 // No rule changes results for NaN and infinities; the sign of a zero may change. Rules.h lists the
 // sets of rules that round otherwise than the ops.
@@ -16,31 +16,15 @@ inline constexpr int64_t kFoldLimitBytes = int64_t(64) << 20;
 /// list of {node, op, why}: the ONNX node's name, the graph op and the reason.
 inline constexpr llvm::StringLiteral kUnfolded = "graph.unfolded";
 
-std::unique_ptr<mlir::Pass> createFoldPass(int64_t limitBytes = kFoldLimitBytes);
-std::unique_ptr<mlir::Pass> createShapesPass();
-std::unique_ptr<mlir::Pass> createAlgebraPass();
-std::unique_ptr<mlir::Pass> createConvScalePass();
-std::unique_ptr<mlir::Pass> createUnsignedPass();
-std::unique_ptr<mlir::Pass> createQuantizedPass();
-std::unique_ptr<mlir::Pass> createUnfoldedPass();
-std::unique_ptr<mlir::Pass> createStoredPass();
-/// `areCheap`: a table costs less than 16 simple ops.
-std::unique_ptr<mlir::Pass> createTablesPass(bool areCheap = true);
-std::unique_ptr<mlir::Pass> createTreesPass();
-std::unique_ptr<mlir::Pass> createHalvesPass();
 /// Place of the channels of convolutions and pools, by the names of their nodes: "last" or "first".
 using Layouts = std::map<std::string, std::string>;
 /// Attribute with the module's layouts; written by the pass.
 inline constexpr llvm::StringLiteral kLayouts = "graph.layouts";
 /// Channels are last but where `wanted` says otherwise.
 std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
-std::unique_ptr<mlir::Pass> createTransposedConvPass();
-std::unique_ptr<mlir::Pass> createWeightsPass();
 
-/// Fold, shapes and algebra until nothing changes, at most 4 times. `isStrict`: by exact rules
-/// only.
-std::unique_ptr<mlir::Pass> createFixpointPass(int64_t foldLimitBytes = kFoldLimitBytes,
-                                               bool isStrict = false);
+#define GEN_PASS_DECL
+#include "compiler/simplify/Passes.h.inc"
 
 struct SimplifyOptions {
   bool channelsLast = true;

@@ -14,6 +14,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_SHAPESPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 /// A tensor of integers as `values`: a constant where all are known, else graph.sizes.
@@ -194,15 +197,7 @@ void eraseUnusedBindings(ModuleOp module) {
   }
 }
 
-struct ShapesPass : PassWrapper<ShapesPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ShapesPass)
-  StringRef getArgument() const override { return "heddle-simplify-shapes"; }
-  StringRef getDescription() const override {
-    return "turn what is known about sizes into constants, static ops and types";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct ShapesPass : impl::ShapesPassBase<ShapesPass> {
   void runOnOperation() override {
     ShapePropagation(getOperation()).run();
     eraseUnusedBindings(getOperation());
@@ -211,7 +206,5 @@ struct ShapesPass : PassWrapper<ShapesPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createShapesPass() { return std::make_unique<ShapesPass>(); }
 
 } // namespace heddle::simplify

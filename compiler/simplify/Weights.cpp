@@ -16,17 +16,14 @@ using namespace mlir;
 
 namespace heddle::simplify {
 
+#define GEN_PASS_DEF_WEIGHTSPASS
+#include "compiler/simplify/Passes.h.inc"
+
 namespace {
 
 constexpr int64_t kWeightLimitBytes = int64_t(1) << 29;
 
-struct WeightsPass : PassWrapper<WeightsPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WeightsPass)
-  StringRef getArgument() const override { return "heddle-simplify-weights"; }
-  StringRef getDescription() const override {
-    return "make constants of broadcast constants that products take as weights";
-  }
-
+struct WeightsPass : impl::WeightsPassBase<WeightsPass> {
   void runOnOperation() override {
     getOperation().walk([](Operation *op) {
       if (isa<graph::ConvOp, graph::ConvTransposeOp, graph::MatmulOp>(op))
@@ -68,7 +65,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createWeightsPass() { return std::make_unique<WeightsPass>(); }
 
 } // namespace heddle::simplify

@@ -1,4 +1,4 @@
-"""docs/spec/graph.md and docs/spec/program.md are what the .td files of the dialects say:
+"""docs/spec/graph.md, program.md and passes.md are what the .td files of dialects and passes say:
 `dialect_spec.py --write` makes them.
 
 Each constraint of an op has a label. It has to be in the list `constraints` of the .td file, in
@@ -28,6 +28,13 @@ KINDS = {"i64 dense array attribute": "list of i64", "f64 dense array attribute"
          "any type attribute": "type", "flat symbol reference attribute": "function",
          "constant vector/tensor attribute": "tensor",
          "sizes of a tensor, constant or as expressions over named symbols": "[dims](#dims)"}
+OUTDATED = "is not what the .td files say; run tools/check/dialect_spec.py --write"
+PASSES = "docs/spec/passes.md"
+PASSES_HEAD = """# The passes of the graph
+
+Written by `tools/check/dialect_spec.py --write` from the files `Passes.td`; a check holds it to them.
+`heddle-opt` runs each by its name.
+"""
 TABLEGEN, INCLUDES = f"llvm-tblgen-{LLVM}", f"/usr/lib/llvm-{LLVM}/include"
 
 HEAD = """# The {name} dialect
@@ -84,12 +91,17 @@ DIALECTS = (
             ("Program_PtrType",)))
 
 
-def records(root, dialect):
-    """All records of the dialect, as llvm-tblgen prints them."""
+def _records(root, path):
+    """All records of the .td file, as llvm-tblgen prints them."""
     printed = subprocess.run(
-        [TABLEGEN, "--dump-json", f"-I{INCLUDES}", f"-I{root}", root / dialect.folder / "Ops.td"],
+        [TABLEGEN, "--dump-json", f"-I{INCLUDES}", f"-I{root}", root / path],
         capture_output=True, text=True, check=True).stdout
     return json.loads(printed)
+
+
+def records(root, dialect):
+    """All records of the dialect."""
+    return _records(root, dialect.folder / "Ops.td")
 
 
 def _joined(text):
@@ -242,6 +254,37 @@ def labels(root, dialect, found):
             yield f"{dialect.folder}: no .mlir file provokes constraint {label} of {op}"
 
 
+def _pass_section(found, name):
+    """The section of one pass: its summary, its description and its options."""
+    each = found[name]
+    text = f"### `{each['argument']}`\n\n{each['summary'][0].upper()}{each['summary'][1:]}."
+    if each["description"].strip():
+        text += "\n\n" + _joined(each["description"])
+    options = [found[option["def"]] for option in each["options"]]
+    if options:
+        text += "\n\n| option | default | |\n|---|---|---|"
+    for option in options:
+        default = option["defaultValue"] if "Option" == option["!superclasses"][-1] else ""
+        text += f"\n| `{option['argument']}` | {default} | {option['description']} |"
+    return text
+
+
+def passes_page(root):
+    """docs/spec/passes.md: the passes of all Passes.td, each in the order of its file."""
+    text = PASSES_HEAD
+    for path in sorted(Path(root, "compiler").rglob("Passes.td")):
+        found = _records(root, path.relative_to(root))
+        names = sorted(found["!instanceof"]["PassBase"],
+                       key=lambda name: int(found[name]["!locs"][0].rsplit(":", 1)[1]))
+        text += f"\n## {path.parent.name}\n\n"
+        text += "\n\n".join(_pass_section(found, name) for name in names) + "\n"
+    return text
+
+
+def _is_written(path, text):
+    return path.exists() and path.read_text(encoding="utf-8") == text
+
+
 def check(root, files):
     """Pages that are out of date, and labels that are not stated, checked and provoked."""
     root, problems = Path(root), []
@@ -252,10 +295,11 @@ def check(root, files):
             return [f"{dialect.folder}: {TABLEGEN} is missing; install llvm-{LLVM}-dev"]
         found = records(root, dialect)
         problems += labels(root, dialect, found)
-        path = root / dialect.page
-        if not path.exists() or path.read_text(encoding="utf-8") != page(root, dialect, found):
-            problems.append(f"{dialect.page}: is not what the .td files say; run "
-                            "tools/check/dialect_spec.py --write")
+        if not _is_written(root / dialect.page, page(root, dialect, found)):
+            problems.append(f"{dialect.page}: {OUTDATED}")
+    if any(path.name == "Passes.td" for path in files):
+        if not _is_written(root / PASSES, passes_page(root)):
+            problems.append(f"{PASSES}: {OUTDATED}")
     return problems
 
 
@@ -265,3 +309,4 @@ if __name__ == "__main__":
     for each in DIALECTS:
         text = page(Path(ROOT), each, records(Path(ROOT), each))
         (ROOT / each.page).write_text(text, encoding="utf-8")
+    (ROOT / PASSES).write_text(passes_page(Path(ROOT)), encoding="utf-8")

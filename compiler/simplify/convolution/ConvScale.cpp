@@ -12,17 +12,12 @@
 using namespace mlir;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_CONVSCALEPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
-struct ConvScalePass : PassWrapper<ConvScalePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvScalePass)
-  StringRef getArgument() const override { return "heddle-simplify-conv-scale"; }
-  StringRef getDescription() const override {
-    return "carry constant factors of channels into weights";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<graph::GraphDialect>();
-  }
+struct ConvScalePass : impl::ConvScalePassBase<ConvScalePass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     addConvScaleRules(patterns);
@@ -31,7 +26,5 @@ struct ConvScalePass : PassWrapper<ConvScalePass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createConvScalePass() { return std::make_unique<ConvScalePass>(); }
 
 } // namespace heddle::simplify

@@ -25,6 +25,9 @@ using namespace mlir;
 
 namespace heddle::simplify {
 
+#define GEN_PASS_DEF_TRANSPOSEDCONVPASS
+#include "compiler/simplify/Passes.h.inc"
+
 using graph::Dim;
 using graph::dimsOf;
 using graph::DimVector;
@@ -32,13 +35,7 @@ using graph::rankOf;
 
 namespace {
 
-struct TransposedConvPass : PassWrapper<TransposedConvPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TransposedConvPass)
-  StringRef getArgument() const override { return "heddle-simplify-transposed-conv"; }
-  StringRef getDescription() const override {
-    return "turn transposed convolutions into convolutions of all phases at once";
-  }
-
+struct TransposedConvPass : impl::TransposedConvPassBase<TransposedConvPass> {
   void runOnOperation() override {
     SmallVector<graph::ConvTransposeOp> ops;
     getOperation().walk([&](graph::ConvTransposeOp op) { ops.push_back(op); });
@@ -241,7 +238,5 @@ private:
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createTransposedConvPass() { return std::make_unique<TransposedConvPass>(); }
 
 } // namespace heddle::simplify

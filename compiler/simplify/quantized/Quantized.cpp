@@ -21,6 +21,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_QUANTIZEDPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 using Rewriter = PatternRewriter;
@@ -227,15 +230,7 @@ LogicalResult padOfNarrow(PadOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-struct QuantizedPass : PassWrapper<QuantizedPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(QuantizedPass)
-  StringRef getArgument() const override { return "heddle-simplify-quantized"; }
-  StringRef getDescription() const override {
-    return "compute products of quantised tensors with 8-bit integers";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct QuantizedPass : impl::QuantizedPassBase<QuantizedPass> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     addQuantizedRules(patterns);
@@ -262,7 +257,5 @@ void addQuantizedRules(RewritePatternSet &patterns) {
       .add(quantisedOfDequantized)
       .add(quantisedOfConcat);
 }
-
-std::unique_ptr<Pass> createQuantizedPass() { return std::make_unique<QuantizedPass>(); }
 
 } // namespace heddle::simplify

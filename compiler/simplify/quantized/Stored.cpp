@@ -18,6 +18,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_STOREDPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 /// `extent` elements, `stride` apart.
@@ -336,15 +339,7 @@ void eraseDead(Operation *op) {
   }
 }
 
-struct StoredPass : PassWrapper<StoredPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(StoredPass)
-  StringRef getArgument() const override { return "heddle-simplify-stored"; }
-  StringRef getDescription() const override {
-    return "right sides of products that are a constant in fewer bits stay one";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct StoredPass : impl::StoredPassBase<StoredPass> {
   void runOnOperation() override {
     getOperation().walk([](MatmulOp op) {
       Value b = op.getB();
@@ -357,7 +352,5 @@ struct StoredPass : PassWrapper<StoredPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createStoredPass() { return std::make_unique<StoredPass>(); }
 
 } // namespace heddle::simplify

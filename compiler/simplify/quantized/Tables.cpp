@@ -18,6 +18,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_TABLESPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 constexpr int64_t kValues = 256;
@@ -78,16 +81,8 @@ bool lookUp(const Chain &chain) {
   return true;
 }
 
-struct TablesPass : PassWrapper<TablesPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TablesPass)
-  explicit TablesPass(bool areCheap) : areCheap(areCheap) {}
-  StringRef getArgument() const override { return "heddle-simplify-tables"; }
-  StringRef getDescription() const override {
-    return "look up functions of tensors of 8 bits that give 8 bits";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct TablesPass : impl::TablesPassBase<TablesPass> {
+  using TablesPassBase::TablesPassBase;
   void runOnOperation() override {
     SmallVector<CastOp> roots;
     getOperation().walk([&](CastOp op) {
@@ -107,15 +102,7 @@ struct TablesPass : PassWrapper<TablesPass, OperationPass<ModuleOp>> {
         }
     }
   }
-
-private:
-  bool areCheap;
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createTablesPass(bool areCheap) {
-  return std::make_unique<TablesPass>(areCheap);
-}
-
 } // namespace heddle::simplify

@@ -15,6 +15,9 @@ using namespace heddle::graph;
 
 namespace heddle::simplify {
 
+#define GEN_PASS_DEF_UNFOLDEDPASS
+#include "compiler/simplify/Passes.h.inc"
+
 /// The axis of the right side along which its scale may differ.
 static int64_t columnsOf(Operation *product) {
   if (isa<MatmulOp>(product))
@@ -131,13 +134,7 @@ static bool mayBeUnfolded(Operation *op) {
 
 namespace {
 
-struct UnfoldedPass : PassWrapper<UnfoldedPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UnfoldedPass)
-  StringRef getArgument() const override { return "heddle-simplify-unfolded"; }
-  StringRef getDescription() const override {
-    return "note what is dequantised and computed with all the same";
-  }
-
+struct UnfoldedPass : impl::UnfoldedPassBase<UnfoldedPass> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     auto before = module->getAttrOfType<ArrayAttr>(kUnfolded);
@@ -168,7 +165,5 @@ struct UnfoldedPass : PassWrapper<UnfoldedPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createUnfoldedPass() { return std::make_unique<UnfoldedPass>(); }
 
 } // namespace heddle::simplify

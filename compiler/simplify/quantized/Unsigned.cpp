@@ -14,6 +14,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_UNSIGNEDPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 constexpr double kShift = 128;
@@ -102,15 +105,7 @@ void makeUnsigned(CastOp op, const Quantization &made) {
   op.erase();
 }
 
-struct UnsignedPass : PassWrapper<UnsignedPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(UnsignedPass)
-  StringRef getArgument() const override { return "heddle-simplify-unsigned"; }
-  StringRef getDescription() const override {
-    return "quantise the left sides of products without a sign";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct UnsignedPass : impl::UnsignedPassBase<UnsignedPass> {
   void runOnOperation() override {
     // Pairs of one type first: they would have two.
     RewritePatternSet pairs(&getContext());
@@ -132,7 +127,5 @@ struct UnsignedPass : PassWrapper<UnsignedPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createUnsignedPass() { return std::make_unique<UnsignedPass>(); }
 
 } // namespace heddle::simplify

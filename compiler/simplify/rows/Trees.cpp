@@ -16,6 +16,9 @@ using namespace mlir;
 using namespace heddle::graph;
 
 namespace heddle::simplify {
+
+#define GEN_PASS_DEF_TREESPASS
+#include "compiler/simplify/Passes.h.inc"
 namespace {
 
 using Ints = SmallVector<int64_t>;
@@ -245,15 +248,7 @@ SmallVector<ForestOp> joinSums(ForestOp first) {
   return forests;
 }
 
-struct TreesPass : PassWrapper<TreesPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TreesPass)
-  StringRef getArgument() const override { return "heddle-simplify-trees"; }
-  StringRef getDescription() const override {
-    return "what follows from the leaf of a tree is its weight, and sums of trees are one forest";
-  }
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<GraphDialect>();
-  }
+struct TreesPass : impl::TreesPassBase<TreesPass> {
   void runOnOperation() override {
     SmallVector<ForestOp> forests;
     getOperation().walk([&](ForestOp forest) { forests.push_back(forest); });
@@ -270,7 +265,5 @@ struct TreesPass : PassWrapper<TreesPass, OperationPass<ModuleOp>> {
 };
 
 } // namespace
-
-std::unique_ptr<Pass> createTreesPass() { return std::make_unique<TreesPass>(); }
 
 } // namespace heddle::simplify
