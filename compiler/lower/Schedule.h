@@ -119,9 +119,10 @@ mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Sc
 using Emit = mlir::LogicalResult (*)(KernelBuilder &, mlir::Block *, const Schedule &);
 struct Lowering {
   const mechanism::Mechanism *mechanism;
+  program::Form form;
   Emit emit;
 };
-/// One for each mechanism.
+/// One for each mechanism on a machine of lanes, and on one of threads for some.
 llvm::ArrayRef<Lowering> lowerings();
 
 /// Why a schedule shall not be carried out for a group.

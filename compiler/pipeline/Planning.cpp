@@ -303,7 +303,7 @@ static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::O
   partition::partition(main, groups);
   if (plan::recompute(main, again))
     return false;
-  llvm::Error error = deciders.byPlan->check(main, compiled.fingerprint);
+  llvm::Error error = deciders.byPlan->check(main, compiled.fingerprint, compiled.machine);
   bool isAlike = !error;
   llvm::consumeError(std::move(error));
   return isAlike;
@@ -348,7 +348,7 @@ llvm::Error planGroups(const CompileOptions &options, Compiled &compiled, Stages
   };
   bool isSettled = false;
   auto choose = [&]() -> llvm::Error {
-    if (llvm::Error error = deciders->byPlan->check(main(), compiled.fingerprint))
+    if (llvm::Error error = deciders->byPlan->check(main(), compiled.fingerprint, compiled.machine))
       return error;
     plan::Plan made;
     made.model = compiled.fingerprint;

@@ -255,7 +255,8 @@ TEST_F(RecordFiles, KeepWhatMeasurementsWereMadeOf) {
 
   Record known = record("k", 4);
   known.machine = "znver4, 2 threads";
-  program::Machine machine{8, 16, 48 << 10, 2 << 20, 2, program::Dot::Bytes, true, false};
+  program::Machine machine{program::Form::Lanes, 8,    16,   48 << 10, 2 << 20, 2,
+                           program::Dot::Bytes,  true, false};
   llvm::cantFail(records->addMachine(known, machine));
   auto found = llvm::cantFail(records->machine("cpu", 2, "znver4, 2 threads"));
   ASSERT_TRUE(found);

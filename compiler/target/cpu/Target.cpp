@@ -283,8 +283,8 @@ static bool hasOneWideFma(const Target &target) {
 }
 
 program::Machine machineOf(const Target &target, int64_t workers) {
-  program::Machine machine{target.vectorBits / 32, target.registers, target.l1Bytes, target.l2Bytes,
-                           workers};
+  program::Machine machine{program::Form::Lanes, target.vectorBits / 32, target.registers,
+                           target.l1Bytes,       target.l2Bytes,         workers};
   machine.masksFreely = target.vectorBits == 512;
   if (target.isArm()) {
     machine.dot = target.i8mm      ? program::Dot::Bytes
