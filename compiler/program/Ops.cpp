@@ -18,7 +18,7 @@ ParseResult parseSpace(OpAsmParser &parser, Type &type) {
 
 void printSpace(OpAsmPrinter &printer, Operation *, Type type) {
   if (StringRef space = cast<PtrType>(type).getSpace(); !space.empty())
-    printer << "in \"" << space << "\"";
+    printer << " in \"" << space << "\"";
 }
 
 /// Bytes of a number or pointer in memory; 0 of a type that memory does not hold.

@@ -41,7 +41,7 @@ def Program_AreaOp : Program_Op<"area", [MemoryEffects<[MemRead]>]> {
   let arguments = (ins Program_HostPtr:$run, Program_Area:$area);
   let results = (outs Program_Ptr:$result);
   let builders = [Program_PtrBuilder<(ins "::mlir::Value":$run, "Area":$area), ", run, area">];
-  let assemblyFormat = "$run $area custom<Space>(type($result)) attr-dict";
+  let assemblyFormat = "$run $area `` custom<Space>(type($result)) attr-dict";
   let hasVerifier = 1;
 }
 
@@ -58,7 +58,7 @@ def Program_AllocOp : Program_Op<"alloc", [MemoryEffects<[MemAlloc, MemRead, Mem
   let arguments = (ins Program_HostPtr:$run, I64:$bytes);
   let results = (outs Program_Ptr:$result);
   let builders = [Program_PtrBuilder<(ins "::mlir::Value":$run, "::mlir::Value":$bytes), ", run, bytes">];
-  let assemblyFormat = "$run `,` $bytes custom<Space>(type($result)) attr-dict";
+  let assemblyFormat = "$run `,` $bytes `` custom<Space>(type($result)) attr-dict";
 }
 
 def Program_AllocOutputOp : Program_Op<"alloc_output", [MemoryEffects<[MemAlloc, MemRead, MemWrite]>]> {
