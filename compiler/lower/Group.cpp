@@ -2,6 +2,7 @@
 
 #include "compiler/lower/Schedule.h"
 
+#include "compiler/graph/edit/Device.h"
 #include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Versions.h"
 #include "compiler/support/Mapped.h"
@@ -18,32 +19,48 @@ static LogicalResult emitElements(KernelBuilder &kernel, Block *group, const Sch
   return success();
 }
 
+/// A thread has one element of the result.
+static LogicalResult emitThreads(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  Schedule one = schedule;
+  one.knobs["chunk"] = 1;
+  if (!kernel.isTrial)
+    emitPointwise(kernel, group, one);
+  return success();
+}
+
+using program::Form;
+
 static constexpr Lowering kLowerings[] = {
-    {&mechanism::kPointwise, emitElements},
-    {&mechanism::kPlace, emitElements}, // what its operands' kernels do not write is copied
-    {&mechanism::kRows, emitRows},
-    {&mechanism::kContraction, emitContraction},
-    {&mechanism::kNarrowConv, emitNarrowConv},
-    {&mechanism::kWinograd, emitWinograd},
-    {&mechanism::kFilterGradient, emitFilterGradient},
-    {&mechanism::kStitch, emitStitch},
-    {&mechanism::kAttention, emitAttention},
-    {&mechanism::kAttentionGradient, emitAttentionGradient},
-    {&mechanism::kWindow, emitWindow},
-    {&mechanism::kSerial, emitSerial},
-    {&mechanism::kOnednnMatmul, emitCall},
-    {&mechanism::kOnednnConvolution, emitCall},
-    {&mechanism::kOnednnLayerNorm, emitCall},
-    {&mechanism::kKernelProduct, emitHandwritten},
-    {&mechanism::kKernelRows, emitHandwritten},
-    {&mechanism::kKernelNest, emitHandwritten},
+    {&mechanism::kPointwise, Form::Lanes, emitElements},
+    // What its operands' kernels do not write is copied.
+    {&mechanism::kPlace, Form::Lanes, emitElements},
+    {&mechanism::kRows, Form::Lanes, emitRows},
+    {&mechanism::kContraction, Form::Lanes, emitContraction},
+    {&mechanism::kNarrowConv, Form::Lanes, emitNarrowConv},
+    {&mechanism::kWinograd, Form::Lanes, emitWinograd},
+    {&mechanism::kFilterGradient, Form::Lanes, emitFilterGradient},
+    {&mechanism::kStitch, Form::Lanes, emitStitch},
+    {&mechanism::kAttention, Form::Lanes, emitAttention},
+    {&mechanism::kAttentionGradient, Form::Lanes, emitAttentionGradient},
+    {&mechanism::kWindow, Form::Lanes, emitWindow},
+    {&mechanism::kSerial, Form::Lanes, emitSerial},
+    {&mechanism::kOnednnMatmul, Form::Lanes, emitCall},
+    {&mechanism::kOnednnConvolution, Form::Lanes, emitCall},
+    {&mechanism::kOnednnLayerNorm, Form::Lanes, emitCall},
+    {&mechanism::kKernelProduct, Form::Lanes, emitHandwritten},
+    {&mechanism::kKernelRows, Form::Lanes, emitHandwritten},
+    {&mechanism::kKernelNest, Form::Lanes, emitHandwritten},
+    {&mechanism::kPointwise, Form::Threads, emitThreads},
+    {&mechanism::kPlace, Form::Threads, emitThreads},
+    {&mechanism::kSerial, Form::Threads, emitSerial},
 };
 
 ArrayRef<Lowering> lowerings() { return kLowerings; }
 
-static Emit emitterOf(const mechanism::Mechanism *mechanism) {
-  auto found = llvm::find_if(
-      kLowerings, [&](const Lowering &lowering) { return lowering.mechanism == mechanism; });
+static Emit emitterOf(const mechanism::Mechanism *mechanism, Form form) {
+  auto found = llvm::find_if(kLowerings, [&](const Lowering &lowering) {
+    return lowering.mechanism == mechanism && lowering.form == form;
+  });
   return found == std::end(kLowerings) ? nullptr : found->emit;
 }
 
@@ -87,9 +104,20 @@ std::vector<Version> versionsOf(graph::GroupOp group) {
 
 static Refusal refusal(Block *group, const Schedule &schedule, const program::Machine &machine) {
   using Kind = Refusal::Kind;
-  Emit emit = emitterOf(schedule.mechanism);
-  if (!emit)
+  if (!schedule.mechanism)
     return {Kind::NotServed, "the group names no mechanism that is known here"};
+  Emit emit = emitterOf(schedule.mechanism, machine.form);
+  if (!emit)
+    return {Kind::NotServed,
+            ("the mechanism '" + schedule.mechanism->name + "' has no code for device '" +
+             machine.device + "', whose tasks are " +
+             (machine.form == Form::Threads ? "threads" : "lanes"))
+                .str()};
+  if (!machine.space.empty() && (emit == emitCall || emit == emitHandwritten))
+    return {Kind::NotServed, ("the mechanism '" + schedule.mechanism->name +
+                              "' is for the host's memory, but device '" + machine.device +
+                              "' has memory '" + machine.space + "'")
+                                 .str()};
   if (auto verdict = schedule.mechanism->fits(mechanism::opsOf(*group)); !verdict.isFull())
     return {Kind::NotServed,
             verdict.why.empty()
@@ -109,7 +137,8 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
 
 Refusal refusal(graph::GroupOp group, const program::Machine &machine) {
   for (const Version &version : versionsOf(group))
-    if (Refusal found = refusal(&group.getBody().front(), version.schedule, machine);
+    if (Refusal found =
+            refusal(&group.getBody().front(), version.schedule, machine.on(graph::deviceOf(group)));
         found.kind != Refusal::Kind::None)
       return found;
   return {};
@@ -141,7 +170,7 @@ static LogicalResult emitVersions(KernelBuilder &kernel, graph::GroupOp group,
   for (Version &version : versions) {
     if (versions.size() > 1)
       kernel.beginVersion(std::move(version.bounds));
-    Emit emit = emitterOf(version.schedule.mechanism);
+    Emit emit = emitterOf(version.schedule.mechanism, kernel.machine.form);
     if (!emit || failed(emit(kernel, &group.getBody().front(), version.schedule)))
       return failure();
     visit();
@@ -154,7 +183,7 @@ bool sharesData(graph::GroupOp group, const program::Machine &machine) {
   nowhere->getContext()
       ->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
                     program::ProgramDialect>();
-  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
+  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine.on(graph::deviceOf(group)));
   llvm::SmallSet<size_t, 4> counts;
   return failed(emitVersions(kernel, group, [&] { counts.insert(kernel.kernel.data.size()); })) ||
          counts.size() == 1;

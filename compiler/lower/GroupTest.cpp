@@ -1,6 +1,7 @@
 // GroupTest: every mechanism of the table is carried out by one function of lower, and what a
 // mechanism does not serve is computed element by element.
 
+#include "compiler/graph/edit/Device.h"
 #include "compiler/lower/Schedule.h"
 
 #include "mlir/Parser/Parser.h"
@@ -13,7 +14,8 @@ using namespace heddle;
 TEST(Lowerings, areThoseOfTheTable) {
   std::vector<const mechanism::Mechanism *> lowered;
   for (const lower::Lowering &lowering : lower::lowerings())
-    lowered.push_back(lowering.mechanism);
+    if (lowering.form == program::Form::Lanes)
+      lowered.push_back(lowering.mechanism);
   for (const mechanism::Mechanism *row : mechanism::all())
     EXPECT_EQ(llvm::count(lowered, row), 1) << row->name.str() << " has no lowering, or several";
   EXPECT_EQ(lowered.size(), mechanism::all().size()) << "a lowering is of no row";
@@ -26,7 +28,7 @@ protected:
   Settling() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
 
   /// A product with this schedule, and one that its mechanism serves; what becomes of them.
-  std::vector<lower::Settled> settle(StringRef schedule) {
+  std::vector<lower::Settled> settle(StringRef schedule, const program::Machine &machine = {}) {
     std::string text = (R"(
 !x = tensor<4x8xf32>
 !y = tensor<4x16xf32>
@@ -47,7 +49,7 @@ func.func @main(%x: !x, %w: tensor<8x16xf32>) -> (!y, !y) {
                            .str();
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
-    return lower::settle(*module->getOps<func::FuncOp>().begin(), program::Machine());
+    return lower::settle(*module->getOps<func::FuncOp>().begin(), machine);
   }
   graph::GroupOp group(StringRef name) {
     graph::GroupOp found;
@@ -75,6 +77,28 @@ TEST_F(Settling, computesElementByElementWhatNoMechanismServes) {
   EXPECT_EQ(group("first").cardName(), "");
   EXPECT_EQ(group("first").chosenMechanism(), "pointwise");
   EXPECT_EQ(group("second").chosenMechanism(), "contraction");
+}
+
+TEST_F(Settling, computesElementByElementWhatHasNoCodeForTheMachinesForm) {
+  program::Machine machine;
+  machine.device = "gpu";
+  machine.form = program::Form::Threads;
+  auto settled = settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine);
+  ASSERT_EQ(settled.size(), 2u);
+  EXPECT_EQ(settled[0].why,
+            "the mechanism 'contraction' has no code for device 'gpu', whose tasks are threads");
+  EXPECT_EQ(group("second").chosenMechanism(), "pointwise");
+}
+
+TEST_F(Settling, asksTheMachineOfTheGroupsDevice) {
+  program::Machine machine;
+  machine.others.push_back(machine);
+  machine.others[0].form = program::Form::Threads;
+  EXPECT_TRUE(settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine).empty());
+  graph::setDevice(group("second"), 1);
+  auto settled = lower::settle(*module->getOps<func::FuncOp>().begin(), machine);
+  ASSERT_EQ(settled.size(), 1u);
+  EXPECT_EQ(settled[0].group, "second");
 }
 
 } // namespace

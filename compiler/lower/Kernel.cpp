@@ -149,7 +149,7 @@ void KernelBuilder::beginVersion(std::vector<Bound> bounds) {
 void KernelBuilder::beginPhase() {
   isHole = false;
   begin(kernel.name + "." + std::to_string(kernel.phases.size()),
-        program::kernelType(module.getContext()), machine.lanes);
+        program::kernelType(module.getContext(), machine.space), machine.lanes);
 }
 
 ValueRange KernelBuilder::beginHole(StringRef name, ArrayRef<Type> inputs, Type result,
@@ -239,7 +239,9 @@ Value KernelBuilder::argument(const Argument &wanted, bool isPointer) {
   }
   Value &value = slots[slot];
   if (!value) {
-    Type type = isPointer ? early->pointerType() : prologue.getI64Type();
+    StringRef space = wanted.kind == Argument::Kind::Call ? "" : StringRef(machine.space);
+    Type type =
+        isPointer ? Type(program::pointerType(module.getContext(), space)) : prologue.getI64Type();
     // Mark a hole's arguments: once it is copied into a loop, nobody else can see that they stay.
     value = prologue.create<program::ArgumentOp>(location, type, function.getArgument(0), slot,
                                                  /*invariant=*/isHole);

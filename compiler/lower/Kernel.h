@@ -50,7 +50,8 @@ struct Phase {
 
 struct Kernel {
   std::string name;
-  std::string rows; // of a ragged group: the size that has the rows, of which it computes one
+  std::string rows;  // of a ragged group: the size that has the rows, of which it computes one
+  int64_t space = 0; // of its results: 0 the host's memory, i that of Program::spaces[i - 1]
   std::vector<Argument> arguments;
   std::vector<Phase> phases;
   /// A run launches phases of the first version all whose bounds hold, besides those of none. Empty

@@ -119,9 +119,10 @@ mlir::LogicalResult carryOut(KernelBuilder &kernel, mlir::Block *group, const Sc
 using Emit = mlir::LogicalResult (*)(KernelBuilder &, mlir::Block *, const Schedule &);
 struct Lowering {
   const mechanism::Mechanism *mechanism;
+  program::Form form;
   Emit emit;
 };
-/// The lowering of each mechanism.
+/// The lowerings: one of each mechanism for machines of lanes, and of some for machines of threads.
 llvm::ArrayRef<Lowering> lowerings();
 
 /// Why a schedule shall not be carried out for a group.

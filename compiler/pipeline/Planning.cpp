@@ -154,7 +154,7 @@ static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::O
   if (plan::recompute(main, again))
     return false;
   llvm::Error error = checkParts(*compiled.given, parts);
-  error = llvm::joinErrors(std::move(error), deciders.byPlan->check(main, compiled.fingerprint));
+  error = llvm::joinErrors(std::move(error), deciders.byPlan->check(main, compiled.fingerprint, compiled.machine));
   bool isAlike = !error;
   llvm::consumeError(std::move(error));
   return isAlike;
@@ -233,7 +233,7 @@ private:
   llvm::Error check() {
     if (llvm::Error error = checkParts(*compiled.given, parts))
       return error;
-    return deciders->byPlan->check(main(), compiled.fingerprint);
+    return deciders->byPlan->check(main(), compiled.fingerprint, compiled.machine);
   }
 
   /// The plan, but for its groups.

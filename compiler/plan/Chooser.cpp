@@ -2,6 +2,7 @@
 
 #include "compiler/plan/Chooser.h"
 
+#include "compiler/graph/edit/Device.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -20,6 +21,7 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
                                            wish->name + "': error: " + what);
   };
   Choice choice;
+  choice.device = wish->device;
   if (wish->card.empty()) {
     if (!wish->knobs.empty() || !wish->versions.empty())
       return refuse("it has " + Twine(wish->knobs.empty() ? "versions" : "knobs") + " but no card");
@@ -123,7 +125,20 @@ void PlanChooser::checkOrder(
   });
 }
 
-llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
+/// What is wrong with a device's number; "" for nothing.
+static std::string whyNoDevice(int64_t device, const program::Machine &machine) {
+  int64_t last = machine.others.size();
+  if (device >= 0 && device <= last)
+    return "";
+  std::string known;
+  for (int64_t i = 0; i <= last; ++i)
+    known += (i ? ", " : "") + std::to_string(i) + " ('" + machine.on(i).device + "')";
+  return "its device is " + std::to_string(device) + ", but the target's " +
+         (last ? "devices are " : "one device is ") + known;
+}
+
+llvm::Error PlanChooser::check(func::FuncOp function, StringRef model,
+                               const program::Machine &machine) const {
   std::vector<std::string> names;
   std::map<std::string, graph::GroupOp> groups;
   function.walk([&](graph::GroupOp group) {
@@ -154,9 +169,8 @@ llvm::Error PlanChooser::check(func::FuncOp function, StringRef model) const {
                                         : "; did you mean '" + near + "'?"));
       continue;
     }
-    if (group.device != 0)
-      complain(group, "its device is " + Twine(group.device) +
-                          ", but a program has one, whose number is 0");
+    if (std::string why = whyNoDevice(group.device, machine); !why.empty())
+      complain(group, why);
     if (group.region >= 0) {
       auto [first, isNew] = firstOf.try_emplace(group.region, &group);
       if (!isNew && (regionOf(group) < 0 || regionOf(group) != regionOf(*first->second)))
@@ -203,6 +217,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.ops = opsOf(group);
     line.key = graph::loopNestOf(group).str();
     line.order = plan.groups.size();
+    line.device = graph::deviceOf(group);
     if (auto region = group.getRegion())
       line.region = *region;
     if (choice->card) {

@@ -15,6 +15,7 @@ struct Choice {
   const warehouse::Card *card = nullptr; // none: the group's mechanism finds its numbers
   warehouse::KnobValues knobs;           // those that are missing have the card's default
   std::vector<Version> versions = {};    // with all knobs; the first that is for a run's sizes
+  int64_t device = 0;                    // of the machine's
 };
 
 class Chooser {
@@ -40,8 +41,9 @@ public:
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                 const program::Machine &machine) override;
   /// Whether every group of the plan is one of the function's, with the ops that the plan gives it,
-  /// and the plan was made for this model.
-  llvm::Error check(mlir::func::FuncOp function, llvm::StringRef model) const;
+  /// on a device that the machine has, and the plan was made for this model.
+  llvm::Error check(mlir::func::FuncOp function, llvm::StringRef model,
+                    const program::Machine &machine) const;
 
 private:
   void checkOrder(mlir::func::FuncOp function,

@@ -70,13 +70,13 @@ protected:
   }
 
   /// The error of a replay of the plan `text`.
-  std::string replay(StringRef text) {
+  std::string replay(StringRef text, const program::Machine &machine = {}) {
     auto wish = plan::parsePlan(text, "p.json");
     if (!wish)
       return llvm::toString(wish.takeError());
     plan::PlanChooser chooser(*wish, byRule);
     func::FuncOp function = product();
-    if (llvm::Error error = chooser.check(function, plan::fingerprint(function)))
+    if (llvm::Error error = chooser.check(function, plan::fingerprint(function), machine))
       return llvm::toString(std::move(error));
     auto result = chosen(function, chooser);
     return result ? "" : llvm::toString(result.takeError());
@@ -299,7 +299,7 @@ TEST_F(Plans, tilesFollowTheMachineAndTheSizes) {
   EXPECT_EQ(tile(1, 2048), Tile(1, 64));
   EXPECT_EQ(tile(1, 72), Tile(1, 80));
   EXPECT_EQ(tile(1, 40), Tile(1, 48));
-  program::Machine avx2{8, 16};
+  program::Machine avx2{program::Form::Lanes, 8, 16};
   EXPECT_EQ(tile(128, 8, avx2), Tile(14, 8));
   EXPECT_EQ(tile(128, 256, avx2), Tile(6, 16));
   EXPECT_EQ(tile(1, 256, avx2), Tile(1, 32));

@@ -2,6 +2,7 @@
 
 #include "compiler/plan/Versions.h"
 
+#include "compiler/graph/edit/Device.h"
 #include "compiler/mechanism/Versions.h"
 
 using namespace mlir;
@@ -47,6 +48,7 @@ std::string whyNoCondition(graph::GroupOp group, const std::map<std::string, int
 }
 
 llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
+  graph::setDevice(group, choice.device);
   if (!choice.card)
     return llvm::Error::success();
   Builder builder(group.getContext());

@@ -9,6 +9,13 @@
 #include "compiler/program/Enums.h.inc"
 #define GET_TYPEDEF_CLASSES
 #include "compiler/program/Types.h.inc"
+
+namespace heddle::program {
+/// The space of a pointer's type in the text of an op: nothing, or `in "npu"`.
+mlir::ParseResult parseSpace(mlir::OpAsmParser &parser, mlir::Type &type);
+void printSpace(mlir::OpAsmPrinter &printer, mlir::Operation *op, mlir::Type type);
+} // namespace heddle::program
+
 #define GET_OP_CLASSES
 #include "compiler/program/Ops.h.inc"
 
@@ -17,10 +24,17 @@ namespace heddle::program {
 /// Unit attribute of a function that is copied to where it is called.
 inline constexpr llvm::StringLiteral kInline = "program.inline";
 
-inline PtrType pointerType(mlir::MLIRContext *context) { return PtrType::get(context); }
+inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "") {
+  return PtrType::get(context, space);
+}
 
-/// The type of a kernel's functions, of which program.launch runs one.
-mlir::FunctionType kernelType(mlir::MLIRContext *context);
+/// The type of a kernel's functions, of which program.launch runs one, for a device whose memory is
+/// of this space.
+mlir::FunctionType kernelType(mlir::MLIRContext *context, llvm::StringRef space = "");
+/// That space, of a function of such a type.
+llvm::StringRef spaceOf(mlir::func::FuncOp kernel);
+/// A space that ops below `root`, or types of functions, name beside the host's; "" if none does.
+llvm::StringRef otherSpaceIn(mlir::Operation *root);
 
 } // namespace heddle::program
 

@@ -43,3 +43,11 @@ func.func @word_of_argument(%p: !program.ptr) -> i64 {
   %w = program.word %p
   return %w : i64
 }
+
+// CHECK-LABEL: @pointer_of_another_space
+// CHECK: program.pointer
+func.func @pointer_of_another_space(%p: !program.ptr) -> !program.ptr<"near"> {
+  %w = program.word %p
+  %q = program.pointer %w in "near"
+  return %q : !program.ptr<"near">
+}

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 namespace heddle::program {
 
@@ -15,6 +16,10 @@ enum class Dot {
   SignedBytes, // pairs of i16, and quads of i8 x i8
   Bytes        // pairs of i16, and quads of u8 x i8
 };
+
+/// How a machine carries out the tasks of a kernel: each with the lanes of vectors, or as a thread
+/// of its own that has none.
+enum class Form { Lanes, Threads };
 
 /// Work of all workers in a second, of large kernels: a roofline says where time goes, roughly, and
 /// only how such times compare decides anything (compiler/estimate/Seconds.h).
@@ -33,6 +38,7 @@ struct Machine {
     return vectors > 0 && columns % lanes == 0 && rows * vectors + vectors + 1 <= registers;
   }
 
+  Form form = Form::Lanes;
   int64_t lanes = 16;     // 32-bit elements in a vector register
   int64_t registers = 32; // vector registers
   int64_t l1Bytes = 32 << 10;
@@ -47,6 +53,13 @@ struct Machine {
   Rates rates = {};
   /// Measured numbers of this machine, in place of the defaults of compiler/estimate/Thresholds.h.
   std::map<std::string, int64_t> thresholds = {};
+  std::string device = "cpu"; // its name, for messages
+  std::string space = "";     // of the memory of its kernels; "" is the host's
+  /// The devices beside this one, which a plan numbers from 1.
+  std::vector<Machine> others = {};
+
+  /// The device that a plan numbers so, which there is.
+  const Machine &on(int64_t number) const { return number ? others[number - 1] : *this; }
 };
 
 } // namespace heddle::program

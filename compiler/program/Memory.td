@@ -10,7 +10,7 @@ class Program_LanesOf<string of, string what, string element> : TypesMatchWith<w
     "::mlir::VectorType::get(::llvm::cast<::mlir::VectorType>($_self).getShape(), "
     "::mlir::IntegerType::get($_self.getContext(), " # element # "))">;
 
-def Program_AtOp : Program_Op<"at", [Pure]> {
+def Program_AtOp : Program_Op<"at", [Pure, AllTypesMatch<["pointer", "result"]>]> {
   let summary = "address of an element";
   let description = [{
     `(element *)pointer + index`. The index counts elements and may be negative; where the element is `!program.ptr`, pointers.
@@ -19,7 +19,7 @@ def Program_AtOp : Program_Op<"at", [Pure]> {
   let constraints = ["M2: `element` is an integer of 8, 16, 32 or 64 bits, f16, bf16, f32, f64 or a pointer."];
   let arguments = (ins Program_Ptr:$pointer, I64:$index, TypeAttr:$element);
   let results = (outs Program_Ptr:$result);
-  let assemblyFormat = "$pointer `[` $index `]` attr-dict `:` $element";
+  let assemblyFormat = "$pointer `` custom<Space>(type($pointer)) `[` $index `]` attr-dict `:` $element";
   let hasVerifier = 1;
   let hasFolder = 1;
 }
@@ -30,7 +30,7 @@ def Program_LoadOp : Program_Op<"load", [MemoryEffects<[MemRead]>]> {
   let constraints = [Program_InMemory, Program_Aligned];
   let arguments = (ins Program_Ptr:$pointer, I64Attr:$alignment, UnitAttr:$invariant);
   let results = (outs AnyType:$result);
-  let assemblyFormat = "(`invariant` $invariant^)? $pointer `align` $alignment attr-dict `:` type($result)";
+  let assemblyFormat = "(`invariant` $invariant^)? $pointer `` custom<Space>(type($pointer)) `align` $alignment attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -38,7 +38,7 @@ def Program_StoreOp : Program_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "write a scalar, a vector or a pointer";
   let constraints = [Program_InMemory, Program_Aligned];
   let arguments = (ins AnyType:$value, Program_Ptr:$pointer, I64Attr:$alignment);
-  let assemblyFormat = "$value `,` $pointer `align` $alignment attr-dict `:` type($value)";
+  let assemblyFormat = "$value `,` $pointer `` custom<Space>(type($pointer)) `align` $alignment attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
@@ -50,7 +50,7 @@ def Program_MaskedLoadOp : Program_Op<"masked_load",
   let constraints = [Program_InMemory, Program_Aligned];
   let arguments = (ins Program_Ptr:$pointer, Program_Mask:$mask, Program_Vector:$otherwise, I64Attr:$alignment);
   let results = (outs Program_Vector:$result);
-  let assemblyFormat = "$pointer `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
+  let assemblyFormat = "$pointer `` custom<Space>(type($pointer)) `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -60,7 +60,7 @@ def Program_MaskedStoreOp : Program_Op<"masked_store",
   let description = "Memory of the other lanes is not touched.";
   let constraints = [Program_InMemory, Program_Aligned];
   let arguments = (ins Program_Vector:$value, Program_Ptr:$pointer, Program_Mask:$mask, I64Attr:$alignment);
-  let assemblyFormat = "$value `,` $pointer `,` $mask `align` $alignment attr-dict `:` type($value)";
+  let assemblyFormat = "$value `,` $pointer `` custom<Space>(type($pointer)) `,` $mask `align` $alignment attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
@@ -73,7 +73,7 @@ def Program_GatherOp : Program_Op<"gather",
   let arguments = (ins Program_Ptr:$pointer, VectorOfRankAndType<[1], [I64]>:$indices, Program_Mask:$mask,
     Program_Vector:$otherwise, I64Attr:$alignment);
   let results = (outs Program_Vector:$result);
-  let assemblyFormat = "$pointer `[` $indices `]` `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
+  let assemblyFormat = "$pointer `` custom<Space>(type($pointer)) `[` $indices `]` `,` $mask `,` $otherwise `align` $alignment attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 
@@ -84,22 +84,33 @@ def Program_ScatterOp : Program_Op<"scatter",
   let constraints = [Program_InMemory, Program_AlignedLanes];
   let arguments = (ins Program_Vector:$value, Program_Ptr:$pointer, VectorOfRankAndType<[1], [I64]>:$indices,
     Program_Mask:$mask, I64Attr:$alignment);
-  let assemblyFormat = "$value `,` $pointer `[` $indices `]` `,` $mask `align` $alignment attr-dict `:` type($value)";
+  let assemblyFormat = "$value `,` $pointer `` custom<Space>(type($pointer)) `[` $indices `]` `,` $mask `align` $alignment attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
 
 def Program_CopyOp : Program_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "copy bytes";
   let description = "Like memcpy; with `overlapping`, like memmove.";
+  let constraints = ["M3: `target` and `source` are in one space."];
   let arguments = (ins Program_Ptr:$target, Program_Ptr:$source, I64:$bytes, UnitAttr:$overlapping);
-  let assemblyFormat = "(`overlapping` $overlapping^)? $target `,` $source `,` $bytes attr-dict";
+  let assemblyFormat = "(`overlapping` $overlapping^)? $target `` custom<Space>(type($target)) `,` $source `` custom<Space>(type($source)) `,` $bytes attr-dict";
+  let hasVerifier = 1;
+}
+
+def Program_TransferOp : Program_Op<"transfer", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "copy bytes from one space to another, and wait";
+  let description = "The program around the kernels does it, before the launches that read `target`.";
+  let constraints = ["M4: `target` and `source` are in two spaces."];
+  let arguments = (ins Program_Ptr:$target, Program_Ptr:$source, I64:$bytes);
+  let assemblyFormat = "$target `` custom<Space>(type($target)) `,` $source `` custom<Space>(type($source)) `,` $bytes attr-dict";
+  let hasVerifier = 1;
 }
 
 def Program_PrefetchOp : Program_Op<"prefetch", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "say that the line of memory will be read soon";
   let description = "The address need not be one of a tensor. Does nothing where there is no such instruction.";
   let arguments = (ins Program_Ptr:$pointer);
-  let assemblyFormat = "$pointer attr-dict";
+  let assemblyFormat = "$pointer `` custom<Space>(type($pointer)) attr-dict";
 }
 
 def Program_ArrayOp : Program_Op<"array", [MemoryEffects<[MemAlloc]>]> {
@@ -107,7 +118,7 @@ def Program_ArrayOp : Program_Op<"array", [MemoryEffects<[MemAlloc]>]> {
   let description = "`int64_t result[words];`, until the function returns.";
   let constraints = ["W1: `words` is at least 1, and the array has at most 2^20 of them: 8 MiB."];
   let arguments = (ins I64Attr:$words);
-  let results = (outs Program_Ptr:$result);
+  let results = (outs Program_HostPtr:$result);
   let assemblyFormat = "$words attr-dict";
   let hasVerifier = 1;
 }
@@ -115,7 +126,8 @@ def Program_ArrayOp : Program_Op<"array", [MemoryEffects<[MemAlloc]>]> {
 def Program_NullOp : Program_Op<"null", [Pure]> {
   let summary = "the pointer to nothing";
   let results = (outs Program_Ptr:$result);
-  let assemblyFormat = "attr-dict";
+  let builders = [Program_PtrBuilder<(ins), "">];
+  let assemblyFormat = "`` custom<Space>(type($result)) attr-dict";
 }
 
 def Program_WordOp : Program_Op<"word", [Pure]> {
@@ -123,16 +135,17 @@ def Program_WordOp : Program_Op<"word", [Pure]> {
   let description = "`word(pointer w)` is w.";
   let arguments = (ins Program_Ptr:$pointer);
   let results = (outs I64:$result);
-  let assemblyFormat = "$pointer attr-dict";
+  let assemblyFormat = "$pointer `` custom<Space>(type($pointer)) attr-dict";
   let hasFolder = 1;
 }
 
 def Program_PointerOp : Program_Op<"pointer", [Pure]> {
   let summary = "the pointer that a 64-bit word is";
-  let description = "`pointer(word p)` is p.";
+  let description = "`pointer(word p)` is p, in its space.";
   let arguments = (ins I64:$word);
   let results = (outs Program_Ptr:$result);
-  let assemblyFormat = "$word attr-dict";
+  let builders = [Program_PtrBuilder<(ins "::mlir::Value":$word), ", word">];
+  let assemblyFormat = "$word `` custom<Space>(type($result)) attr-dict";
   let hasFolder = 1;
 }
 

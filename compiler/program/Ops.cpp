@@ -2,10 +2,24 @@
 // instructions of these ops as they are, so all that it relies on is checked here.
 
 #include "compiler/program/Dialect.h"
+#include "compiler/program/build/Instructions.h"
 
 using namespace mlir;
 
 namespace heddle::program {
+
+ParseResult parseSpace(OpAsmParser &parser, Type &type) {
+  std::string space;
+  if (succeeded(parser.parseOptionalKeyword("in")) && failed(parser.parseString(&space)))
+    return failure();
+  type = PtrType::get(parser.getContext(), space);
+  return success();
+}
+
+void printSpace(OpAsmPrinter &printer, Operation *, Type type) {
+  if (StringRef space = cast<PtrType>(type).getSpace(); !space.empty())
+    printer << " in \"" << space << "\"";
+}
 
 /// Bytes of a number or pointer in memory; 0 of a type that memory does not hold.
 static int64_t bytesOf(Type type) {
@@ -72,6 +86,37 @@ LogicalResult ScatterOp::verify() {
   return checkLanes(*this, getValue().getType(), getAlignment());
 }
 
+static StringRef spaceOf(Value pointer) { return cast<PtrType>(pointer.getType()).getSpace(); }
+
+/// "the host's memory", "memory 'npu'".
+static std::string nameOf(StringRef space) {
+  return space.empty() ? "the host's memory" : ("memory '" + space + "'").str();
+}
+
+LogicalResult CopyOp::verify() {
+  StringRef target = spaceOf(getTarget()), source = spaceOf(getSource());
+  if (target == source)
+    return success();
+  return emitOpError("M3: a copy stays in one space, but this one is from ")
+         << nameOf(source) << " to " << nameOf(target) << "; that is a program.transfer";
+}
+
+LogicalResult TransferOp::verify() {
+  StringRef target = spaceOf(getTarget());
+  if (target != spaceOf(getSource()))
+    return success();
+  return emitOpError("M4: a transfer is between two spaces, but this one stays in ")
+         << nameOf(target) << "; that is a program.copy";
+}
+
+LogicalResult AreaOp::verify() {
+  if (spaceOf(getResult()).empty() || getArea() == Area::Arena || getArea() == Area::Weights)
+    return success();
+  return emitOpError("S2: of a run's areas only 'arena' and 'weights' are in other spaces than the "
+                     "host's, but '")
+         << stringifyArea(getArea()) << "' is in " << nameOf(spaceOf(getResult()));
+}
+
 LogicalResult ArrayOp::verify() {
   constexpr int64_t kMost = int64_t(1) << 20; // of words: the stack of most threads has no more
   int64_t words = getWords();
@@ -112,10 +157,39 @@ LogicalResult PermuteOp::verify() {
   return emitOpError("P1: the number of lanes must be a power of 2, but is ") << lanes;
 }
 
-FunctionType kernelType(MLIRContext *context) {
-  Type pointer = pointerType(context), i64 = IntegerType::get(context, 64);
-  return FunctionType::get(context, {pointer, i64, i64, pointer}, {});
+FunctionType kernelType(MLIRContext *context, StringRef space) {
+  Type i64 = IntegerType::get(context, 64);
+  return FunctionType::get(context, {pointerType(context), i64, i64, pointerType(context, space)},
+                           {});
 }
+
+StringRef spaceOf(func::FuncOp kernel) {
+  FunctionType type = kernel.getFunctionType();
+  auto scratch = type.getNumInputs() == 4 ? dyn_cast<PtrType>(type.getInput(3)) : PtrType();
+  return scratch ? scratch.getSpace() : "";
+}
+
+/// An op that makes or takes a pointer of a space that is neither the host's nor `own`, and that
+/// space; null if there is none.
+static std::pair<Operation *, StringRef> strangerIn(Operation *root, StringRef own) {
+  std::pair<Operation *, StringRef> stranger;
+  root->walk([&](Operation *op) {
+    SmallVector<Type> types(op->getOperandTypes());
+    llvm::append_range(types, op->getResultTypes());
+    if (auto function = dyn_cast<func::FuncOp>(op))
+      llvm::append_range(types, function.getArgumentTypes());
+    for (Type type : types)
+      if (auto pointer = dyn_cast<PtrType>(type);
+          pointer && !pointer.getSpace().empty() && pointer.getSpace() != own) {
+        stranger = {op, pointer.getSpace()};
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return stranger;
+}
+
+StringRef otherSpaceIn(Operation *root) { return strangerIn(root, "").second; }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto kernel = symbols.lookupNearestSymbolFrom<func::FuncOp>(*this, getKernelAttr());
@@ -123,8 +197,17 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
     return emitOpError("K1: there is no function '")
            << getKernel() << "' in the module; a kernel is a func.func of type "
            << kernelType(getContext());
-  if (kernel.getFunctionType() == kernelType(getContext()))
-    return success();
+  StringRef space = spaceOf(kernel);
+  if (kernel.getFunctionType() == kernelType(getContext(), space)) {
+    auto [stranger, found] = strangerIn(kernel, space);
+    if (!stranger)
+      return success();
+    InFlightDiagnostic error = emitOpError("K3: kernel '")
+                               << getKernel() << "' is for " << nameOf(space)
+                               << ", but has an op on " << nameOf(found);
+    error.attachNote(stranger->getLoc()) << "the op is here";
+    return error;
+  }
   InFlightDiagnostic error = emitOpError("K2: kernel '")
                              << getKernel() << "' must be of type " << kernelType(getContext())
                              << ", but is of " << kernel.getFunctionType();
@@ -136,9 +219,14 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
   if (attribute.getName() == kInline && isa<func::FuncOp>(op) &&
       isa<UnitAttr>(attribute.getValue()))
     return success();
+  auto function = dyn_cast<func::FuncOp>(op);
+  if (attribute.getName() == kInstruction && function && isa<StringAttr>(attribute.getValue())) {
+    std::string why = whyNoInstruction(function);
+    return why.empty() ? success() : op->emitOpError(why);
+  }
   return op->emitError("the attribute '")
          << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
-         << "' alone, a unit attribute of functions";
+         << "', a unit attribute, and '" << kInstruction << "', a text, both of functions";
 }
 
 OpFoldResult AtOp::fold(FoldAdaptor adaptor) {
@@ -153,7 +241,7 @@ OpFoldResult WordOp::fold(FoldAdaptor) {
 
 OpFoldResult PointerOp::fold(FoldAdaptor) {
   auto made = getWord().getDefiningOp<WordOp>();
-  return made ? made.getPointer() : Value();
+  return made && made.getPointer().getType() == getType() ? made.getPointer() : Value();
 }
 
 } // namespace heddle::program

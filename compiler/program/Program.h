@@ -121,6 +121,9 @@ struct Program {
   std::string model;
   std::vector<Io> inputs, outputs;
   std::vector<std::string> symbols, messages, kernels, strings;
+  /// Of memory beside the host's, which kernels of devices have. heddle_program_sizes writes the
+  /// bytes of their arenas, in this order, after those of the host's.
+  std::vector<std::string> spaces;
   Weights weights;
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;

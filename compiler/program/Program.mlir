@@ -28,6 +28,32 @@ func.func @memory(%p: !program.ptr, %q: !program.ptr, %i: i64, %places: vector<8
   return
 }
 
+// CHECK-LABEL: @spaces
+// CHECK-SAME: !program.ptr<"near">
+// CHECK: program.area %{{.*}} arena in "near"
+// CHECK: program.alloc %{{.*}}, %{{.*}} in "near"
+// CHECK: program.at %{{.*}} in "near"[%{{.*}}] : f32
+// CHECK: program.load %{{.*}} in "near" align 4 : f32
+// CHECK: program.store %{{.*}}, %{{.*}} in "near" align 4 : f32
+// CHECK: program.copy %{{.*}} in "near", %{{.*}} in "near", %{{.*}}
+// CHECK: program.transfer %{{.*}} in "near", %{{.*}}, %{{.*}}
+// CHECK: program.null in "near"
+// CHECK: program.word %{{.*}} in "near"
+// CHECK: program.pointer %{{.*}} in "near"
+func.func @spaces(%run: !program.ptr, %p: !program.ptr<"near">, %i: i64) -> !program.ptr<"near"> {
+  %arena = program.area %run arena in "near"
+  %more = program.alloc %run, %i in "near"
+  %a = program.at %p in "near"[%i] : f32
+  %x = program.load %a in "near" align 4 : f32
+  program.store %x, %more in "near" align 4 : f32
+  program.copy %more in "near", %arena in "near", %i
+  program.transfer %more in "near", %run, %i
+  %n = program.null in "near"
+  %w = program.word %n in "near"
+  %q = program.pointer %w in "near"
+  return %q : !program.ptr<"near">
+}
+
 // CHECK-LABEL: @words
 // CHECK: program.array 3
 // CHECK: program.null

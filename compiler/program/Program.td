@@ -21,7 +21,12 @@ def Program_Dialect : Dialect {
     A kernel is a function `(!program.ptr, i64, i64, !program.ptr)`: its arguments, an array of 8-byte words of which word 0
     is the run; the first task and the end of its tasks; memory of its worker. Elements of i1 and of fewer than 8 bits are in
     memory as i8. A function with the unit attribute `program.inline` is copied to where it is called; kernels
-    are private functions, those of the program around them public ones.
+    are private functions, those of the program around them public ones. A function with the attribute `program.instruction`
+    is an instruction of a target: its body is what it means, and the attribute its text.
+
+    Memory is in spaces. A pointer without one is to the host's memory, or on a device to the stack: a kernel's arguments, its
+    arrays and the run. `!program.ptr<"npu">` is to memory of that name, which the code of a device alone can read and write.
+    The space of a kernel's last argument, memory of its worker, is that of the device that it is for.
   }];
   let hasOperationAttrVerify = 1;
   let useDefaultTypePrinterParser = 1;
@@ -30,11 +35,28 @@ def Program_Dialect : Dialect {
 def Program_PtrType : TypeDef<Program_Dialect, "Ptr"> {
   let mnemonic = "ptr";
   let summary = "address of a byte in memory";
-  let description = "It has no element type: ops on memory say what they read and write. The run is one, too.";
+  let description = [{
+    It has no element type: ops on memory say what they read and write. The run is one, too. `space` names the memory; ops
+    say it after the pointer, `in "npu"`, where it is not the host's.
+  }];
+  let parameters = (ins StringRefParameter<"the memory; empty: the host's", [{""}]>:$space);
+  let assemblyFormat = "(`<` $space^ `>`)?";
+  let builders = [TypeBuilder<(ins CArg<"::llvm::StringRef", "\"\"">:$space), "return $_get($_ctxt, space);">];
+  let skipDefaultBuilders = 1;
 }
 
-def Program_Ptr : DialectType<Program_Dialect, CPred<"::llvm::isa<::heddle::program::PtrType>($_self)">, "pointer">,
+def Program_Ptr : DialectType<Program_Dialect, CPred<"::llvm::isa<::heddle::program::PtrType>($_self)">, "pointer">;
+
+/// To the host's memory, or to a kernel's stack.
+def Program_HostPtr : DialectType<Program_Dialect,
+    CPred<"::llvm::isa<::heddle::program::PtrType>($_self) && "
+          "::llvm::cast<::heddle::program::PtrType>($_self).getSpace().empty()">, "pointer of no space">,
     BuildableType<"$_builder.getType<::heddle::program::PtrType>()">;
+
+/// A builder of an op whose result is a pointer, to the host's memory unless it is said.
+class Program_PtrBuilder<dag operands, string arguments> : OpBuilder<
+    !con(operands, (ins CArg<"::llvm::StringRef", "\"\"">:$space)),
+    "build($_builder, $_state, PtrType::get($_builder.getContext(), space)" # arguments # ");">;
 
 def Program_Vector : VectorOfRank<[1]>;
 def Program_Mask : VectorOfRankAndType<[1], [I1]>;

@@ -10,7 +10,7 @@ def Program_ArgumentOp : Program_Op<"argument", [MemoryEffects<[MemRead]>]> {
   let summary = "a word of a kernel's arguments";
   let description = "A size (i64) or a pointer. `invariant`: nothing writes to it while the function runs.";
   let constraints = ["S1: `slot` is not negative."];
-  let arguments = (ins Program_Ptr:$arguments, I64Attr:$slot, UnitAttr:$invariant);
+  let arguments = (ins Program_HostPtr:$arguments, I64Attr:$slot, UnitAttr:$invariant);
   let results = (outs AnyTypeOf<[I64, Program_Ptr]>:$result);
   let assemblyFormat = "(`invariant` $invariant^)? $arguments `[` $slot `]` attr-dict `:` type($result)";
   let hasVerifier = 1;
@@ -35,15 +35,19 @@ def Program_AreaOp : Program_Op<"area", [MemoryEffects<[MemRead]>]> {
     null where its size is not known before the run. `symbols`: an i64 for each. `output_dims`: an i64 for each dimension of
     all outputs, which the program writes where they are not known before the run. `weights`: bytes of the constants.
     `services`: what program.service calls. `seed`: a ui64 for the run's random numbers.
+    Each space has an arena, and the bytes of the constants; all else is the host's.
   }];
-  let arguments = (ins Program_Ptr:$run, Program_Area:$area);
+  let constraints = ["S2: `arena` and `weights` alone are in a space that is not the host's."];
+  let arguments = (ins Program_HostPtr:$run, Program_Area:$area);
   let results = (outs Program_Ptr:$result);
-  let assemblyFormat = "$run $area attr-dict";
+  let builders = [Program_PtrBuilder<(ins "::mlir::Value":$run, "Area":$area), ", run, area">];
+  let assemblyFormat = "$run $area `` custom<Space>(type($result)) attr-dict";
+  let hasVerifier = 1;
 }
 
 def Program_StatusOp : Program_Op<"status", [MemoryEffects<[MemRead]>]> {
   let summary = "0, or the first failure of the run";
-  let arguments = (ins Program_Ptr:$run);
+  let arguments = (ins Program_HostPtr:$run);
   let results = (outs I32:$result);
   let assemblyFormat = "$run attr-dict";
 }
@@ -51,17 +55,18 @@ def Program_StatusOp : Program_Op<"status", [MemoryEffects<[MemRead]>]> {
 def Program_AllocOp : Program_Op<"alloc", [MemoryEffects<[MemAlloc, MemRead, MemWrite]>]> {
   let summary = "memory until the end of the run";
   let description = "Null, after the run has failed, if there is none.";
-  let arguments = (ins Program_Ptr:$run, I64:$bytes);
+  let arguments = (ins Program_HostPtr:$run, I64:$bytes);
   let results = (outs Program_Ptr:$result);
-  let assemblyFormat = "$run `,` $bytes attr-dict";
+  let builders = [Program_PtrBuilder<(ins "::mlir::Value":$run, "::mlir::Value":$bytes), ", run, bytes">];
+  let assemblyFormat = "$run `,` $bytes `` custom<Space>(type($result)) attr-dict";
 }
 
 def Program_AllocOutputOp : Program_Op<"alloc_output", [MemoryEffects<[MemAlloc, MemRead, MemWrite]>]> {
   let summary = "memory for an output whose size is known only at run time";
   let description = "Null, after the run has failed, if there is none.";
   let constraints = ["O1: `output` is not negative."];
-  let arguments = (ins Program_Ptr:$run, I64Attr:$output, I64:$bytes);
-  let results = (outs Program_Ptr:$result);
+  let arguments = (ins Program_HostPtr:$run, I64Attr:$output, I64:$bytes);
+  let results = (outs Program_HostPtr:$result);
   let assemblyFormat = "$run `,` $output `,` $bytes attr-dict";
   let hasVerifier = 1;
 }
@@ -72,7 +77,7 @@ def Program_FailOp : Program_Op<"fail", [MemoryEffects<[MemRead, MemWrite]>]> {
     `message` is the number of one of the program's messages, in which `value` and `limit` stand for %lld. The first failure
     of a run counts. Control goes on: what follows asks program.status.
   }];
-  let arguments = (ins Program_Ptr:$run, I64:$message, I64:$value, I64:$limit);
+  let arguments = (ins Program_HostPtr:$run, I64:$message, I64:$value, I64:$limit);
   let assemblyFormat = "$run `,` $message `,` $value `,` $limit attr-dict";
 }
 
@@ -81,8 +86,9 @@ def Program_LaunchOp : Program_Op<"launch",
   let summary = "run a kernel's tasks on all workers, and wait";
   let description = "Each worker calls `kernel` with `arguments`, some of the tasks, and memory of `scratch` bytes.";
   let constraints = ["K1: `kernel` names a function of the module.",
-                     "K2: it has the type of a kernel, (!program.ptr, i64, i64, !program.ptr) -> ()."];
-  let arguments = (ins FlatSymbolRefAttr:$kernel, Program_Ptr:$run, Program_Ptr:$arguments, I64:$tasks, I64:$scratch);
+                     "K2: it has the type of a kernel, (!program.ptr, i64, i64, !program.ptr) -> (), of any space in its last argument.",
+                     "K3: it reads and writes memory of that space and its stack alone."];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Program_HostPtr:$run, Program_HostPtr:$arguments, I64:$tasks, I64:$scratch);
   let assemblyFormat = "$kernel `(` $run `,` $arguments `,` $tasks `,` $scratch `)` attr-dict";
 }
 
@@ -109,7 +115,7 @@ def Program_ServiceOp : Program_Op<"service", [MemoryEffects<[MemRead, MemWrite]
     `services` is that area of the run. `frame` is an array of 64-bit words, operands and then results; its layout is told
     with each service in runtime/executable/abi.h and runtime/routine/routine.h.
   }];
-  let arguments = (ins Program_Service:$service, Program_Ptr:$services, Program_Ptr:$run, Program_Ptr:$frame);
+  let arguments = (ins Program_Service:$service, Program_HostPtr:$services, Program_HostPtr:$run, Program_HostPtr:$frame);
   let assemblyFormat = "$service $services `(` $run `,` $frame `)` attr-dict";
 }
 

@@ -62,7 +62,7 @@ def Program_LookupOp : Program_Op<"lookup", [MemoryEffects<[MemRead]>, AllTypesM
   let description = "`result[i] = table[places[i]]`, where places are unsigned; nobody writes to the table.";
   let arguments = (ins Program_Ptr:$table, VectorOfRankAndType<[1], [I8]>:$places);
   let results = (outs VectorOfRankAndType<[1], [I8]>:$result);
-  let assemblyFormat = "$table `,` $places attr-dict `:` type($result)";
+  let assemblyFormat = "$table `` custom<Space>(type($table)) `,` $places attr-dict `:` type($result)";
 }
 
 #endif // HEDDLE_PROGRAM_VALUES_TD

@@ -235,5 +235,62 @@ func.func @k2_of_launch(%p: !program.ptr, %n: i64) {
 
 // -----
 
-// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline' alone, a unit attribute of functions}}
+func.func private @two_spaces(%p: !program.ptr, %b: i64, %e: i64, %s: !program.ptr<"near">) {
+  // expected-note @+1 {{the op is here}}
+  %x = program.argument %p[1] : !program.ptr<"far">
+  return
+}
+func.func @k3_of_launch(%p: !program.ptr, %n: i64) {
+  // expected-error @+1 {{K3: kernel 'two_spaces' is for memory 'near', but has an op on memory 'far'}}
+  program.launch @two_spaces(%p, %p, %n, %n)
+  return
+}
+
+// -----
+
+func.func @m3_of_copy(%p: !program.ptr, %q: !program.ptr<"near">, %n: i64) {
+  // expected-error @+1 {{M3: a copy stays in one space, but this one is from the host's memory to memory 'near'; that is a program.transfer}}
+  program.copy %q in "near", %p, %n
+  return
+}
+
+// -----
+
+func.func @m4_of_transfer(%p: !program.ptr<"near">, %n: i64) {
+  // expected-error @+1 {{M4: a transfer is between two spaces, but this one stays in memory 'near'; that is a program.copy}}
+  program.transfer %p in "near", %p in "near", %n
+  return
+}
+
+// -----
+
+func.func @s2_of_area(%run: !program.ptr) {
+  // expected-error @+1 {{S2: of a run's areas only 'arena' and 'weights' are in other spaces than the host's, but 'inputs' is in memory 'near'}}
+  %x = program.area %run inputs in "near"
+  return
+}
+
+// -----
+
+// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline', a unit attribute, and 'program.instruction', a text, both of functions}}
 func.func private @attribute(!program.ptr) attributes {program.inlined}
+
+// -----
+
+// expected-error @+1 {{an instruction has a body of one block, which is what it means}}
+func.func private @no_meaning(f32) -> f32 attributes {program.instruction = "neg $0"}
+
+// -----
+
+// expected-error @+1 {{an instruction has one result, which an op of its body makes}}
+func.func private @no_op(%x: f32) -> f32 attributes {program.instruction = "mov $0"} {
+  return %x : f32
+}
+
+// -----
+
+// expected-error @+1 {{an instruction has ops of one result without effects, but this one has 'program.load'}}
+func.func private @reads(%p: !program.ptr) -> f32 attributes {program.instruction = "load $0"} {
+  %x = program.load %p align 4 : f32
+  return %x : f32
+}

@@ -2,15 +2,20 @@
 
 #include "compiler/target/Backend.h"
 
+#include "compiler/target/Register.h"
 #include "compiler/target/c/Backend.h"
 #include "compiler/target/cpu/Backend.h"
 
 namespace heddle::target {
 
-llvm::ArrayRef<const Backend *> backends() {
-  static const Backend *const table[] = {&c::backend(), &cpu::backend()};
-  return table;
+static std::vector<const Backend *> &table() {
+  static std::vector<const Backend *> all = {&c::backend(), &cpu::backend()};
+  return all;
 }
+
+llvm::ArrayRef<const Backend *> backends() { return table(); }
+
+void addBackend(const Backend &backend) { table().insert(table().begin(), &backend); }
 
 llvm::Expected<Targets> targetsFor(llvm::StringRef names, const Request &request) {
   if (names == "help") {

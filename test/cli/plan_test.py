@@ -89,7 +89,7 @@ def test_a_device_is_the_one_that_there_is(tmp_path):
     plan["groups"][0]["device"] = 0
     assert names(compiled(path, plan)) == names(plan)
     plan["groups"][0]["device"] = 1
-    assert "its device is 1, but a program has one, whose number is 0" in compiled(path, plan)
+    assert "its device is 1, but the target's one device is 0 ('cpu')" in compiled(path, plan)
 
 
 def test_a_plan_joins_what_would_stay_apart(tmp_path):

@@ -6,8 +6,10 @@
 // with AddressSanitizer, which also looks at each access of the compiled code. With
 // HEDDLE_OPS_TARGET=c (the test heddle-ops-c-test) each case is a C file, see c_program.h, that the
 // command HEDDLE_OPS_CC compiles; heddle-ops-c-asan-test has that look for undefined behaviour.
-// With HEDDLE_OPS_IN_PLACE results take the place of inputs wherever types allow it. HEDDLE_OPS_OPT
-// is the effort of LLVM, as a C compiler's -O: with 0, meaning is tested in 0.4 of the time.
+// With HEDDLE_OPS_TARGET=toy programs are interpreted, and HEDDLE_OPS_DEVICES puts groups on as
+// many of its devices in turn. With HEDDLE_OPS_IN_PLACE results take the place of inputs wherever
+// types allow it. HEDDLE_OPS_OPT is the effort of LLVM, as a C compiler's -O: with 0, meaning is
+// tested in 0.4 of the time.
 
 #include "test/ops/c_program.h"
 #include "test/ops/case.h"
@@ -16,6 +18,7 @@
 #include "compiler/partition/Partition.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/reference/Environment.h"
+#include "compiler/target/testing/toy/Toy.h"
 
 #include "heddle/runtime.h"
 #include "llvm/ADT/StringSet.h"
@@ -145,6 +148,27 @@ CompileOptions plainOptions() {
   return options;
 }
 
+/// As many devices as take the groups in turn; 0: none but the first.
+int64_t devicesInTurn() {
+  const char *count = getenv("HEDDLE_OPS_DEVICES");
+  return count ? atoi(count) : 0;
+}
+
+/// Puts groups on devices in turn, where they have no rows of lengths of their own. The last of
+/// three has no code for most cards, and what is placed is of one device.
+void putInTurn(nlohmann::json &plan, ModuleOp graph) {
+  bool isRagged = false;
+  graph.walk([&](graph::RowLengthsOp) { isRagged = true; });
+  int64_t next = 1, count = devicesInTurn();
+  if (count && !isRagged)
+    for (auto &group : plan["groups"]) {
+      group["device"] = next++ % count;
+      if (group["device"] == 2 || group.value("card", "") == "concat_in_place")
+        for (const char *field : {"card", "card_hash", "knobs", "versions"})
+          group.erase(field);
+    }
+}
+
 /// The default plan, but with the card that the case wants of its convolutions.
 llvm::Expected<std::string> planOf(const Case &test) {
   auto context = std::make_unique<MLIRContext>(MLIRContext::Threading::DISABLED);
@@ -163,9 +187,10 @@ llvm::Expected<std::string> planOf(const Case &test) {
     StringRef card = group["card"].get_ref<const std::string &>();
     if (!test.versions.empty() && card == test.card)
       group["versions"] = nlohmann::json::parse(test.versions);
-    else if (test.versions.empty() && card.starts_with("conv"))
+    else if (test.versions.empty() && !test.card.empty() && card.starts_with("conv"))
       group.update({{"card", test.card}, {"card_hash", ""}, {"knobs", test.knobs}});
   }
+  putInTurn(plan, (*compiled)->graph.get());
   return plan.dump();
 }
 
@@ -178,7 +203,7 @@ std::string makeProgram(const Case &test, Program &program) {
   if (isInPlace(test))
     share(*model.module);
   CompileOptions options = plainOptions();
-  if (!test.card.empty()) {
+  if (!test.card.empty() || devicesInTurn()) {
     auto plan = planOf(test);
     if (!plan)
       return "plan: " + messageOf(plan.takeError());
@@ -391,7 +416,7 @@ std::string check(const Case &test) {
     return StringRef(problems).contains("cannot be written as C")
                ? ""
                : "it needs the runtime, and is not refused: " + problems + "\n" + text;
-  if (problems.empty())
+  if (problems.empty() && !devicesInTurn()) // on other devices other mechanisms serve
     problems = checkGroups(test, *program.compiled);
   std::vector<Sizes> runs = test.runs;
   if (runs.empty())
@@ -523,6 +548,7 @@ public:
 
 int main(int argc, char **argv) {
   testing::InitGoogleTest(&argc, argv);
+  heddle::toy::add();
   for (const heddle::ops::Case &test : heddle::ops::allCases()) {
     auto [family, name] = llvm::StringRef(test.name).split('/');
     testing::RegisterTest(family.str().c_str(), name.str().c_str(), nullptr, nullptr, __FILE__,

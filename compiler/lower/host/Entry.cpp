@@ -40,11 +40,14 @@ void Entry::writeSizes(const EntrySizes &wanted) {
   auto unless = [&](Value isSo, Value value, Value otherwise) {
     return isSo ? builder.createOrFold<arith::SelectOp>(code.loc, isSo, otherwise, value) : value;
   };
-  Value overflow, arenaBytes = placeBuffers(code, sizes, storage, &overflow).total;
-  if (overflow) // the runtime's word for it
-    arenaBytes =
-        builder.createOrFold<arith::SelectOp>(code.loc, overflow, code.number(-1), arenaBytes);
-  code.store(i64, arenaBytes, function.getArgument(1), code.number(0));
+  Value overflow;
+  Places places = placeBuffers(code, sizes, storage, &overflow);
+  for (auto [space, arenaBytes] : llvm::enumerate(places.totals)) {
+    if (overflow) // the runtime's word for it
+      arenaBytes =
+          builder.createOrFold<arith::SelectOp>(code.loc, overflow, code.number(-1), arenaBytes);
+    code.store(i64, arenaBytes, function.getArgument(1), code.number(space));
+  }
   int64_t place = 0;
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (Value output : results.getOperands())

@@ -61,8 +61,10 @@ static Value enter(Writer &host, SizeCode &sizes, const Storage &storage, int64_
 }
 
 static Memory memoryOf(Writer &host, SizeCode &written, Sizes &sizes, const Storage &storage) {
-  Value arena = host.area(program::Area::Arena);
-  return Memory(host, sizes, storage, arena, placeBuffers(host.code, written, storage, nullptr));
+  Values arenas;
+  for (int64_t space = 0; space < storage.spaces; ++space)
+    arenas.push_back(host.area(program::Area::Arena, space));
+  return Memory(host, sizes, storage, arenas, placeBuffers(host.code, written, storage, nullptr));
 }
 
 Run::Run(func::FuncOp model, program::Program &program, const Kernels &kernels,
@@ -196,7 +198,8 @@ void Run::writeOutputs(func::ReturnOp op) {
     if (late != storage.lateOutputOf.end() && late->second == (int64_t)i)
       continue;
     Value bytes = sizes.checkedBytes(output), target;
-    Value source = saved[i] ? saved[i] : memory.pointerOf(output);
+    int64_t space = storage.spaceOf(storage.rootOf(output));
+    Value source = saved[i] ? saved[i] : memory.pointerOf(output, space);
     if (isKnown) {
       Value outputs = host.area(program::Area::Outputs);
       Value address = code.at(outputs, pointer, code.number(i));

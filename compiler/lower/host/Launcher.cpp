@@ -3,6 +3,7 @@
 #include "compiler/lower/host/Launcher.h"
 
 #include "compiler/estimate/Thresholds.h"
+#include "compiler/graph/edit/Device.h"
 #include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
@@ -21,7 +22,9 @@ SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
         known->second[regionOf(other)].push_back(other);
   const SmallVector<graph::GroupOp> &members = known->second[regionOf(group)];
   bool isOneOfThem = llvm::is_contained(members, group);
-  return members.size() > 1 && isOneOfThem ? members : SmallVector<graph::GroupOp>{group};
+  bool areOnOneDevice = llvm::all_equal(llvm::map_range(members, graph::deviceOf));
+  return members.size() > 1 && isOneOfThem && areOnOneDevice ? members
+                                                             : SmallVector<graph::GroupOp>{group};
 }
 
 int64_t Regions::argumentSlots(func::FuncOp model) {
@@ -52,11 +55,12 @@ void Launcher::store(Value word, int64_t slot) {
 /// The memory of a tensor: that of the group's result, if the group yields it.
 Value Launcher::tensorOf(graph::GroupOp group, Value tensor) {
   Block *body = &group.getBody().front();
+  int64_t space = regions.kernelOf(group).space;
   for (auto [i, output] : llvm::enumerate(body->getTerminator()->getOperands()))
     if (output == tensor && tensor.getParentBlock() == body &&
         !isa<graph::ConstantOp>(tensor.getDefiningOp()))
-      return memory.pointerOf(group.getResult(i));
-  return memory.pointerOf(tensor);
+      return memory.pointerOf(group.getResult(i), space);
+  return memory.pointerOf(tensor, space);
 }
 
 Value Launcher::argumentOf(graph::GroupOp group, const Argument &argument) {
@@ -69,7 +73,7 @@ Value Launcher::argumentOf(graph::GroupOp group, const Argument &argument) {
   case Argument::Kind::Temporary: {
     auto known = storage.temporaryOf.find({group, argument.index});
     return known == storage.temporaryOf.end()
-               ? host.alloc(sizes.dim(kernel.temporaries[argument.index]))
+               ? host.alloc(sizes.dim(kernel.temporaries[argument.index]), kernel.space)
                : memory.buffer(known->second);
   }
   case Argument::Kind::Data: {
@@ -77,7 +81,7 @@ Value Launcher::argumentOf(graph::GroupOp group, const Argument &argument) {
     auto [place, isNew] = dataOf.try_emplace(&bytes, 0);
     if (isNew)
       place->second = host.program.weights.own(std::move(bytes));
-    return host.weightsAt(place->second);
+    return host.weightsAt(place->second, kernel.space);
   }
   case Argument::Kind::Size: {
     Dim size = *Dim::parse(argument.text);
@@ -128,6 +132,15 @@ func::FuncOp Launcher::starterOf(func::FuncOp target) {
   Value isFine = b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, status,
                                          inside.integerOf(b.getI32Type(), 0));
   inside.when(isFine, [&] {
+    auto launch = [&] {
+      b.create<program::LaunchOp>(code.loc, target.getSymName(), run, slots, tasks,
+                                  inside.number(0));
+      return Values();
+    };
+    if (!program::spaceOf(target).empty()) { // the host cannot run it
+      launch();
+      return;
+    }
     Value parallelWork = inside.number(estimate::thresholdAt(host.model, estimate::kParallelWork));
     inside.choose(
         inside.less(body->getArgument(3), parallelWork), TypeRange(),
@@ -137,11 +150,7 @@ func::FuncOp Launcher::starterOf(func::FuncOp target) {
                                  ValueRange{slots, inside.number(0), tasks, none});
           return Values();
         },
-        [&] {
-          b.create<program::LaunchOp>(code.loc, target.getSymName(), run, slots, tasks,
-                                      inside.number(0));
-          return Values();
-        });
+        launch);
   });
   b.create<func::ReturnOp>(code.loc);
   return known;

@@ -20,14 +20,15 @@ Places placeBuffers(Code &code, SizeCode &sizeCode, const Storage &storage, Valu
     return size;
   };
   Value zero = code.number(0);
-  Places places{SmallVector<Value>(storage.buffers.size(), zero), zero};
+  Places places{SmallVector<Value>(storage.buffers.size(), zero),
+                SmallVector<Value>(storage.spaces, zero)};
   for (size_t i : storage.plan.order) {
     Value &offset = places.offsets[i];
     for (size_t below : storage.plan.below[i])
       offset = code.max(
           offset, arithmetic.add(places.offsets[below], alignedSize(storage.buffers[below].bytes)));
-    places.total =
-        code.max(places.total, arithmetic.add(offset, alignedSize(storage.buffers[i].bytes)));
+    Value &total = places.totals[storage.buffers[i].space];
+    total = code.max(total, arithmetic.add(offset, alignedSize(storage.buffers[i].bytes)));
   }
   return places;
 }
@@ -54,32 +55,61 @@ void Memory::bindEntry() {
 }
 
 Value Memory::buffer(int64_t number) {
+  Value arena = arenas[storage.buffers[number].space];
   return host.code.at(arena, host.builder.getI8Type(), places.offsets[number]);
 }
 
-Value Memory::pointerOf(Value value) {
+/// Among the weights.
+int64_t Memory::placeOf(graph::ConstantOp constant) {
+  auto [known, isNew] = weightOf.try_emplace(constant.getValue(), 0);
+  if (!isNew)
+    return known->second;
+  program::Weights &weights = host.program.weights;
+  std::vector<char> storage;
+  ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+  bool isBorrowed = storage.empty();
+  known->second = isBorrowed ? weights.borrow(bytes) : weights.own(std::move(storage));
+  if (isBorrowed)
+    support::letPagesGo(bytes); // until they are written
+  return known->second;
+}
+
+/// Whether the code that is written now follows all that is in the block so far.
+static bool isWithin(Block *block, OpBuilder &builder) {
+  Block *each = builder.getInsertionBlock();
+  while (each && each != block)
+    each = each->getParentOp() ? each->getParentOp()->getBlock() : nullptr;
+  return each != nullptr;
+}
+
+Value Memory::copyOf(Value root, int64_t space) {
+  if (Copy known = copies.lookup({root, space});
+      known.memory && isWithin(known.block, host.builder))
+    return known.memory;
+  Value source = pointerOf(root, storage.spaceOf(root));
+  Value bytes = sizes.dim(Storage::bytesOf(root));
+  auto *planned = storage.copyOf.find({root, space});
+  Value memory =
+      planned == storage.copyOf.end() ? host.alloc(bytes, space) : buffer(planned->second);
+  host.copy(memory, source, bytes);
+  copies[{root, space}] = {memory, host.builder.getInsertionBlock()};
+  return memory;
+}
+
+Value Memory::pointerOf(Value value, int64_t space) {
   value = storage.rootOf(value);
+  if (auto constant = value.getDefiningOp<graph::ConstantOp>(); constant && !pointers.count(value))
+    return host.weightsAt(placeOf(constant), space);
+  if (int64_t own = storage.spaceOf(value); own != space)
+    return copyOf(value, space);
   if (auto known = pointers.find(value); known != pointers.end())
     return known->second;
-  if (auto constant = value.getDefiningOp<graph::ConstantOp>()) {
-    Attribute key = constant.getValue();
-    if (!weightOf.count(key)) {
-      program::Weights &weights = host.program.weights;
-      std::vector<char> storage;
-      ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
-      bool isBorrowed = storage.empty();
-      weightOf[key] = isBorrowed ? weights.borrow(bytes) : weights.own(std::move(storage));
-      if (isBorrowed)
-        support::letPagesGo(bytes); // until they are written
-    }
-    return host.weightsAt(weightOf[key]);
-  }
   if (auto known = storage.bufferOf.find(value); known != storage.bufferOf.end())
     return buffer(known->second);
   // Made now: its size became known while running.
   Value bytes = sizes.checkedBytes(value);
   auto late = storage.lateOutputOf.find(value);
-  Value memory = late == storage.lateOutputOf.end() ? host.alloc(bytes)
+  Value memory = late == storage.lateOutputOf.end() ? host.alloc(bytes, space)
                                                     : host.allocOutput(late->second, bytes);
   pointers[value] = memory;
   return memory;

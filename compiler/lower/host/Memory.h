@@ -7,10 +7,10 @@
 
 namespace heddle::lower {
 
-/// The buffers of the arena in it.
+/// The buffers of the arenas in them.
 struct Places {
   llvm::SmallVector<Value> offsets;
-  Value total; // the size of the arena
+  llvm::SmallVector<Value> totals; // the size of each space's arena
 };
 /// `overflow` as that of SizeCode::of.
 Places placeBuffers(Code &code, SizeCode &sizes, const Storage &storage, Value *overflow);
@@ -21,15 +21,18 @@ std::optional<DimVector> sizesIn(Value tensor);
 /// Memory of the run.
 class Memory {
 public:
-  Memory(Writer &host, Sizes &sizes, const Storage &storage, Value arena, Places places)
-      : host(host), sizes(sizes), storage(storage), arena(arena), places(std::move(places)) {}
+  /// `arenas`: of each space.
+  Memory(Writer &host, Sizes &sizes, const Storage &storage, Values arenas, Places places)
+      : host(host), sizes(sizes), storage(storage), arenas(std::move(arenas)),
+        places(std::move(places)) {}
 
   /// Binds inputs and outputs, as the caller has given them.
   void bindEntry();
-  /// Memory of weights, of the arena, or as control flow bound it; made here if there is none yet.
-  Value pointerOf(Value value);
+  /// Memory of weights, of the arena, or as control flow bound it; made here if there is none yet. A
+  /// tensor that lies in another space is copied into this one.
+  Value pointerOf(Value value, int64_t space = 0);
   Value addressOf(Value tensor);
-  /// A buffer of the arena.
+  /// A buffer of an arena.
   Value buffer(int64_t number);
   /// Memory of a tensor that nothing else makes: its buffer, or bytes of its own.
   Value makeRoom(Value tensor, const Dim &bytes);
@@ -39,12 +42,21 @@ public:
   llvm::DenseMap<Value, Value> pointers; // in scope
 
 private:
+  /// A copy of a tensor, and the block from whose code on it is there.
+  struct Copy {
+    Value memory;
+    mlir::Block *block = nullptr;
+  };
+  int64_t placeOf(graph::ConstantOp constant);
+  Value copyOf(Value root, int64_t space);
+
   Writer &host;
   Sizes &sizes;
   const Storage &storage;
-  Value arena;
+  Values arenas;
   Places places;
   llvm::DenseMap<mlir::Attribute, int64_t> weightOf;
+  llvm::DenseMap<std::pair<Value, int64_t>, Copy> copies; // by the tensor and the space
 };
 
 } // namespace heddle::lower

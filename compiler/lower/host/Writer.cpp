@@ -18,19 +18,19 @@ Writer::Writer(func::FuncOp model, program::Program &program, StringRef name, un
   entry.setInsertionPoint(marker);
 }
 
-Value Writer::area(program::Area which) {
-  return entry.create<program::AreaOp>(code.loc, call(), which);
+Value Writer::area(program::Area which, int64_t space) {
+  return entry.create<program::AreaOp>(code.loc, call(), which, nameOf(space));
 }
 
-Value Writer::weightsAt(int64_t place) {
-  Value weights = area(program::Area::Weights);
+Value Writer::weightsAt(int64_t place, int64_t space) {
+  Value weights = area(program::Area::Weights, space);
   return entryCode.at(weights, entry.getI8Type(), entryCode.number(place));
 }
 
 Value Writer::array(int64_t words) { return entry.create<program::ArrayOp>(code.loc, words); }
 
-Value Writer::alloc(Value bytes) {
-  return builder.create<program::AllocOp>(code.loc, call(), bytes);
+Value Writer::alloc(Value bytes, int64_t space) {
+  return builder.create<program::AllocOp>(code.loc, call(), bytes, nameOf(space));
 }
 
 Value Writer::allocOutput(int64_t output, Value bytes) {
@@ -39,7 +39,10 @@ Value Writer::allocOutput(int64_t output, Value bytes) {
 
 void Writer::copy(Value target, Value source, Value bytes) {
   code.when(isFine(), [&] {
-    builder.create<program::CopyOp>(code.loc, target, source, bytes, /*overlapping=*/true);
+    if (target.getType() == source.getType())
+      builder.create<program::CopyOp>(code.loc, target, source, bytes, /*overlapping=*/true);
+    else
+      builder.create<program::TransferOp>(code.loc, target, source, bytes);
   });
 }
 

@@ -15,13 +15,15 @@ public:
 
   /// The run, which is the first argument of all but heddle_program_sizes.
   Value call() { return function.getArgument(0); }
-  Value area(program::Area which);
+  /// Spaces are numbered as Kernel::space.
+  Value area(program::Area which, int64_t space = 0);
   /// The address of weights, from this byte on.
-  Value weightsAt(int64_t place);
+  Value weightsAt(int64_t place, int64_t space = 0);
   /// Words that live as long as the function runs.
   Value array(int64_t words);
-  Value alloc(Value bytes);
+  Value alloc(Value bytes, int64_t space = 0);
   Value allocOutput(int64_t output, Value bytes);
+  /// Within a space or from one to another.
   void copy(Value target, Value source, Value bytes);
   Value loadInteger(Type element, Value memory, int64_t index);
 
@@ -36,6 +38,10 @@ public:
   /// Calls a service unless the run has failed: then what would be results stays as given. Returns
   /// the frame.
   Value callOn(program::Service service, llvm::ArrayRef<Value> words);
+
+  llvm::StringRef nameOf(int64_t space) const {
+    return space ? llvm::StringRef(program.spaces[space - 1]) : "";
+  }
 
   mlir::func::FuncOp model;
   program::Program &program;

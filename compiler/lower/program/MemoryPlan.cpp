@@ -16,7 +16,7 @@ static int64_t aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlign
 static constexpr int64_t kMostPackings = 64, kPackingWork = 100'000'000;
 
 static bool areAliveTogether(const Buffer &a, const Buffer &b) {
-  return a.first <= b.last && b.first <= a.last;
+  return a.space == b.space && a.first <= b.last && b.first <= a.last;
 }
 
 namespace {

@@ -6,15 +6,17 @@
 
 namespace heddle::lower {
 
-/// A buffer and the steps of the program, first to last, between which its content matters.
+/// A buffer and the steps of the program, first to last, between which its content matters. Its
+/// space is numbered as Kernel::space; each has an arena.
 struct Buffer {
   graph::Dim bytes;
   int64_t first, last;
+  int64_t space = 0;
 };
 
-/// Buffers of the arena by which lies above which. A buffer begins where the highest of those below
-/// it ends, or at 0. Of two that are alive together one is above the other, directly or through
-/// others, so they never overlap, whatever values the symbols in their sizes take.
+/// Buffers of an arena by which lies above which. A buffer begins where the highest of those below
+/// it ends, or at 0. Of two of a space that are alive together one is above the other, directly or
+/// through others, so they never overlap, whatever values the symbols in their sizes take.
 struct MemoryPlan {
   std::vector<llvm::SmallVector<size_t, 4>> below; // of each buffer, but for what lies below these
   std::vector<size_t> order;                       // all buffers, each after those below it

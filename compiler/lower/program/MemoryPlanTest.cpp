@@ -37,6 +37,13 @@ TEST(MemoryPlan, SmallBuffersShareTheRoomOfALargeOne) {
   EXPECT_EQ(arenaOf(planMemory(buffers, typicalSize).offsets(bytes), bytes), 7 * 1024);
 }
 
+TEST(MemoryPlan, ArenasOfTwoSpacesBothBeginAtZero) {
+  Dim n = Dim::symbol("n");
+  std::vector<Buffer> buffers = {{n, 0, 3, 0}, {n, 0, 3, 1}, {n, 1, 2, 1}};
+  EXPECT_EQ(planMemory(buffers, typicalSize).offsets({64, 128, 256}),
+            (std::vector<int64_t>{0, 0, 128}));
+}
+
 TEST(MemoryPlan, NothingAliveOverlapsWhateverTheSizes) {
   std::mt19937 random(7);
   auto below = [&](int64_t limit) { return static_cast<int64_t>(random() % limit); };

@@ -2,7 +2,9 @@
 
 #include "compiler/lower/program/Model.h"
 
+#include "compiler/graph/edit/Device.h"
 #include "compiler/graph/ragged/Ragged.h"
+#include "compiler/support/Error.h"
 
 #include "compiler/lower/Functions.h"
 #include "compiler/lower/Schedule.h"
@@ -21,6 +23,35 @@ static std::string rowsOf(graph::GroupOp group) {
   return "";
 }
 
+/// Memory of devices that is not the host's, each once.
+static std::vector<std::string> spacesOf(const program::Machine &machine) {
+  std::vector<std::string> spaces;
+  for (size_t i = 0; i <= machine.others.size(); ++i)
+    if (const std::string &space = machine.on(i).space;
+        !space.empty() && !llvm::is_contained(spaces, space))
+      spaces.push_back(space);
+  return spaces;
+}
+
+/// As Kernel::space.
+static int64_t numberOf(const std::string &space, ArrayRef<std::string> spaces) {
+  return space.empty() ? 0 : 1 + (llvm::find(spaces, space) - spaces.begin());
+}
+
+/// A kernel does not write into the result of one on another device.
+static void keepPlacementsOfOneDevice(mechanism::Placements &placements) {
+  auto deviceOf = [](Value value) {
+    auto group = value.getDefiningOp<graph::GroupOp>();
+    return group ? graph::deviceOf(group) : 0;
+  };
+  SmallVector<Value> apart;
+  for (auto &[part, placement] : placements)
+    if (deviceOf(part) != deviceOf(placement.whole))
+      apart.push_back(part);
+  for (Value part : apart)
+    placements.erase(part);
+}
+
 llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
                        program::Program &program) {
   MLIRContext *context = model.getContext();
@@ -32,10 +63,14 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
   llvm::Error problems = llvm::Error::success();
   Functions functions(*program.module);
   mechanism::Placements placements = mechanism::placementsOf(model);
+  keepPlacementsOfOneDevice(placements);
+  program.spaces = spacesOf(machine);
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
-    KernelBuilder builder(*program.module, name, group.getLoc(), machine);
+    const program::Machine &device = machine.on(graph::deviceOf(group));
+    KernelBuilder builder(*program.module, name, group.getLoc(), device);
+    builder.kernel.space = numberOf(device.space, program.spaces);
     builder.placements = &placements;
     for (auto [inside, outside] :
          llvm::zip(outputsOf(&group.getBody().front()), group.getResults()))
@@ -48,6 +83,16 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
             llvm::joinErrors(std::move(problems),
                              llvm::createStringError("internal error: group '" + group.getName() +
                                                      "': nothing gives its rows lengths"));
+        return;
+      }
+      if (builder.kernel.space) {
+        problems = llvm::joinErrors(
+            std::move(problems),
+            makeError(ErrorCode::Refused,
+                      "error: group '" + group.getName() +
+                          "' has rows of lengths of their own, "
+                          "whose kernels only the host launches, but its device is '" +
+                          device.device + "'"));
         return;
       }
       row.emplace(group, of);

@@ -50,6 +50,7 @@ Storage::Storage(func::FuncOp model, const std::map<Operation *, std::shared_ptr
                  const mechanism::Placements &placements, RowTables &tables,
                  program::Program &program)
     : model(model), kernels(kernels), placements(placements), tables(tables), program(program) {
+  spaces += program.spaces.size();
   describe();
   number();
   place();
@@ -182,6 +183,12 @@ Value Storage::rootOf(Value value) const {
     else
       return value;
   }
+}
+
+int64_t Storage::spaceOf(Value root) const {
+  Operation *maker = root.getDefiningOp();
+  auto known = maker ? kernels.find(maker) : kernels.end();
+  return known == kernels.end() ? 0 : known->second->space;
 }
 
 /// Whether shapes of inputs alone decide the size.
@@ -332,7 +339,7 @@ void Storage::place() {
     Value root = rootOf(output);
     Operation *maker = root.getDefiningOp();
     bool isPlaced = isa_and_nonnull<graph::GroupOp>(maker) || isOfRoutine(root);
-    if (!isPlaced || maker->getParentOp() != model || outputOf.count(root) ||
+    if (!isPlaced || spaceOf(root) || maker->getParentOp() != model || outputOf.count(root) ||
         lateOutputOf.count(root))
       continue;
     if (auto input = sharedInput(i); input && !mayOverwrite(model.getArgument(*input), root))
@@ -342,8 +349,10 @@ void Storage::place() {
     else if (!isEntryKnown(output) && !isEntryKnown(root))
       lateOutputOf[root] = i;
   }
-  if (!program.isSanitized) // else each has memory of its own, as if its size were known late
+  if (!program.isSanitized) { // else each has memory of its own, as if its size were known late
     collectBuffers();
+    collectCopies();
+  }
   plan = planMemory(buffers, [&](const Dim &bytes) { return graph::typicalSize(model, bytes); });
   describeArena();
 }
@@ -375,7 +384,8 @@ void Storage::collectBuffers() {
     for (Value result : group.getResults())
       if (!outputOf.count(result) && !placements.count(result) && isEntryKnown(result)) {
         bufferOf[result] = buffers.size();
-        buffers.push_back({bytesOf(result), firstWrite(group), std::max(last, lastUse(result))});
+        buffers.push_back(
+            {bytesOf(result), firstWrite(group), std::max(last, lastUse(result)), spaceOf(result)});
       }
     auto &kernel = *kernels.at(group);
     if (launchesOnce(group)) // which later iterations read
@@ -383,8 +393,42 @@ void Storage::collectBuffers() {
     for (auto [i, bytes] : llvm::enumerate(kernel.temporaries))
       if (isEntryKnown(bytes)) {
         temporaryOf[{group, (int64_t)i}] = buffers.size();
-        buffers.push_back({bytes, first, last});
+        buffers.push_back({bytes, first, last, kernel.space});
       }
+  });
+}
+
+/// Copies of tensors in spaces whose kernels, or for the host whose ops, read them. They are made
+/// before each op that reads one, unless it is there, and are alive as long as the tensor.
+void Storage::collectCopies() {
+  if (program.spaces.empty())
+    return;
+  auto add = [&](Value value, int64_t space, Operation *reader) {
+    Value root = rootOf(value);
+    if (isa_and_nonnull<graph::ConstantOp>(root.getDefiningOp()) || spaceOf(root) == space ||
+        !isEntryKnown(root))
+      return;
+    auto [known, isNew] = copyOf.insert({{root, space}, int64_t(buffers.size())});
+    if (isNew)
+      buffers.push_back({bytesOf(root), steps[reader].first, lastUse(root), space});
+    Buffer &buffer = buffers[known->second];
+    buffer.first = std::min(buffer.first, steps[reader].first);
+    buffer.last = std::max(buffer.last, steps[reader].second);
+  };
+  model.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    auto group = dyn_cast<graph::GroupOp>(op);
+    if (!group) { // views read nothing, and outputs are copied from where they lie
+      if (!isa<graph::ReshapeOp, graph::DynamicReshapeOp, func::FuncOp, func::ReturnOp>(op))
+        for (Value operand : op->getOperands())
+          add(operand, 0, op);
+      return WalkResult::advance();
+    }
+    const Kernel &kernel = *kernels.at(group);
+    for (Argument argument : kernel.arguments)
+      if (argument.kind == Argument::Kind::Tensor &&
+          !group->isAncestor(argument.tensor.getParentBlock()->getParentOp()))
+        add(argument.tensor, kernel.space, group);
+    return WalkResult::skip();
   });
 }
 
@@ -405,9 +449,10 @@ void Storage::describeArena() {
   std::vector<int64_t> offsets = plan.offsets(sizes);
   bool areKnown =
       llvm::all_of(buffers, [](const Buffer &buffer) { return buffer.bytes.constant(); });
-  for (auto [bytes, offset] : llvm::zip(sizes, offsets))
-    program.arenaBytes =
-        std::max<int64_t>(program.arenaBytes, llvm::alignTo(offset + bytes, kAlignment));
+  for (auto [buffer, bytes, offset] : llvm::zip(buffers, sizes, offsets))
+    if (buffer.space == 0)
+      program.arenaBytes =
+          std::max<int64_t>(program.arenaBytes, llvm::alignTo(offset + bytes, kAlignment));
   auto add = [&](int64_t kernel, bool isTemporary, int64_t index, int64_t number) {
     const Buffer &buffer = buffers[number];
     program.buffers.push_back({kernel, isTemporary, index, buffer.bytes.str(), sizes[number],

@@ -21,6 +21,9 @@ public:
 
   /// The value whose memory this one is.
   Value rootOf(Value value) const;
+  /// The space, as Kernel::space, of a value that is its own root: that of the group which makes
+  /// it, the host's of all else.
+  int64_t spaceOf(Value root) const;
   /// Whether inputs decide a size, by their shapes or by values that are bound before the run.
   bool isEntryKnown(const Dim &dim) const;
   bool isEntryKnown(Value value) const;
@@ -47,7 +50,9 @@ public:
   llvm::MapVector<Value, int64_t> outputOf;    // in a fixed order, for equal bytes
   llvm::DenseMap<Value, int64_t> lateOutputOf; // those that are made when their sizes are known
   std::map<std::pair<mlir::Operation *, int64_t>, int64_t> temporaryOf;
-  std::vector<Buffer> buffers; // of the arena
+  llvm::MapVector<std::pair<Value, int64_t>, int64_t> copyOf; // of a root, in another space
+  int64_t spaces = 1;                                         // of memory, numbered from 0
+  std::vector<Buffer> buffers;                                // of the arenas
   MemoryPlan plan;
 
 private:
@@ -58,6 +63,7 @@ private:
   void number();
   void place();
   void collectBuffers();
+  void collectCopies();
   void describeArena();
   int64_t lastUse(Value value, int depth = 0) const;
   int64_t firstWrite(graph::GroupOp group) const;

@@ -147,6 +147,10 @@ llvm::Error makeReady(ModuleOp module) {
 } // namespace
 
 llvm::Expected<std::string> printFunctions(ModuleOp module) {
+  if (StringRef space = program::otherSpaceIn(module); !space.empty())
+    return makeError(ErrorCode::Refused, "error: target 'c' has the host's memory alone, but the "
+                                         "program is of memory '" +
+                                             space + "'");
   if (llvm::Error error = makeReady(module))
     return std::move(error);
   Printer printer;

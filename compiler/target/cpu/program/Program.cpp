@@ -42,6 +42,9 @@ static void replaceAttributes(func::FuncOp function) {
 }
 
 LogicalResult lowerProgram(func::FuncOp function, const Target &target) {
+  if (StringRef space = program::otherSpaceIn(function); !space.empty())
+    return function.emitError("target '" + target.name + "' has the host's memory alone, but '" +
+                              function.getSymName() + "' is of memory '" + space + "'");
   replaceTypes(function);
   replaceAttributes(function);
   WalkResult result = function.walk([&](Operation *op) {
