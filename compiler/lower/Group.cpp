@@ -32,7 +32,7 @@ using program::Form;
 
 static constexpr Lowering kLowerings[] = {
     {&mechanism::kPointwise, Form::Lanes, emitElements},
-    // What its operands' kernels do not write is copied.
+    // Copies elements that its operands' kernels do not write.
     {&mechanism::kPlace, Form::Lanes, emitElements},
     {&mechanism::kRows, Form::Lanes, emitRows},
     {&mechanism::kContraction, Form::Lanes, emitContraction},

@@ -155,7 +155,7 @@ public:
   Value alongAxis(Value vector, int64_t axis, int64_t rank);
 };
 
-/// What is computed from tensors.
+/// Ops on tensors.
 class Emitter : public TensorEmitter {
 public:
   using TensorEmitter::TensorEmitter;
@@ -188,7 +188,7 @@ public:
   Value mul(Value x, Value y) { return binary<graph::MulOp>(x, y); }
   Value div(Value x, Value y) { return binary<graph::DivOp>(x, y); }
 
-  // What is known only at run time. `x` is a static tensor of integers with at most one dimension.
+  // Sizes known only at run time. `x` is a static tensor of integers with at most one dimension.
   /// Its elements as sizes: those that shapes tell, else symbols that the run binds. The run
   /// refuses negative ones.
   DimVector bindSizes(Value x, llvm::StringRef what);

@@ -68,7 +68,7 @@ static Dim together(const Dim &x, const Dim &y) {
   return joined.str().size() <= 100 ? joined : Dim::max(x, y);
 }
 
-/// Of two sizes known only at run time either may be 1, so the result has the larger one.
+/// The broadcast sizes: either of two known only at run time may be 1, so the larger one.
 DimVector TensorEmitter::broadcastDims(ArrayRef<Dim> a, ArrayRef<Dim> b) {
   size_t rank = std::max(a.size(), b.size());
   DimVector result;

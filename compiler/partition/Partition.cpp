@@ -15,6 +15,7 @@
 
 #include "compiler/partition/Partition.h"
 
+#include "compiler/graph/Function.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Shapes.h"
 #include "compiler/partition/Bands.h"
@@ -108,7 +109,11 @@ struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
       auto [name, step] = entry.rsplit(':');
       groups.refused.insert({name.str(), step.str()});
     }
-    getOperation().walk([&](func::FuncOp function) { partition(function, groups); });
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (failed(graph::verifyFunction(function)))
+        return signalPassFailure();
+      partition(function, groups);
+    }
   }
 
 private:

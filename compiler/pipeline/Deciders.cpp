@@ -87,7 +87,8 @@ std::string Deciders::costJson(const CompileOptions &options) const {
     return "";
   Json json = {{"path", options.costModelPath}, {"problem", nullptr}, {"groups", Json::object()}};
   if (!options.costModelProblem.empty())
-    json["problem"] = options.costModelProblem + "; the rules choose instead" + learn::kWayOut.str();
+    json["problem"] =
+        options.costModelProblem + "; the rules choose instead" + learn::kWayOut.str();
   if (byCost)
     for (auto &[group, decision] : byCost->decisions()) {
       auto &said = json["groups"][group];

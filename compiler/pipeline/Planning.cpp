@@ -154,7 +154,8 @@ static bool isAsPartitioned(Compiled &compiled, Deciders &deciders, partition::O
   if (plan::recompute(main, again))
     return false;
   llvm::Error error = checkParts(*compiled.given, parts);
-  error = llvm::joinErrors(std::move(error), deciders.byPlan->check(main, compiled.fingerprint, compiled.machine));
+  error = llvm::joinErrors(std::move(error),
+                           deciders.byPlan->check(main, compiled.fingerprint, compiled.machine));
   bool isAlike = !error;
   llvm::consumeError(std::move(error));
   return isAlike;

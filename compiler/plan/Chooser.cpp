@@ -125,7 +125,7 @@ void PlanChooser::checkOrder(
   });
 }
 
-/// What is wrong with a device's number; "" for nothing.
+/// Why a device's number is wrong; "" if it is right.
 static std::string whyNoDevice(int64_t device, const program::Machine &machine) {
   int64_t last = machine.others.size();
   if (device >= 0 && device <= last)

@@ -9,7 +9,7 @@
 #include "compiler/plan/FilterGradientRule.h"
 
 #include "compiler/graph/Typical.h"
-#include "compiler/mechanism/FilterGradient.h"
+#include "compiler/mechanism/convolution/FilterGradient.h"
 
 using namespace mlir;
 

@@ -31,7 +31,7 @@ inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "
 /// The type of a kernel's functions, of which program.launch runs one, for a device whose memory is
 /// of this space.
 mlir::FunctionType kernelType(mlir::MLIRContext *context, llvm::StringRef space = "");
-/// That space, of a function of such a type.
+/// The space of a function of such a type.
 llvm::StringRef spaceOf(mlir::func::FuncOp kernel);
 /// A space that ops below `root`, or types of functions, name beside the host's; "" if none does.
 llvm::StringRef otherSpaceIn(mlir::Operation *root);

@@ -121,7 +121,7 @@ struct Program {
   std::string model;
   std::vector<Io> inputs, outputs;
   std::vector<std::string> symbols, messages, kernels, strings;
-  /// Of memory beside the host's, which kernels of devices have. heddle_program_sizes writes the
+  /// Spaces of memory beside the host's, for kernels of devices. heddle_program_sizes writes the
   /// bytes of their arenas, in this order, after those of the host's.
   std::vector<std::string> spaces;
   Weights weights;

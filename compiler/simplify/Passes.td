@@ -50,7 +50,7 @@ def StoredPass : Simplify_Pass<"stored"> {
 
 def FoldPass : Simplify_Pass<"fold"> {
   let summary = "compute at compile time ops that depend on constants alone";
-  let description = "The engine is `compiler/reference`, so a fold and a run agree.";
+  let description = "The engine is `compiler/reference`, so folding and a run agree.";
   let options = [Option<"limitBytes", "limit-bytes", "int64_t", "kFoldLimitBytes",
                         "results larger than this stay ops; 64 MiB by default">];
 }

@@ -32,7 +32,8 @@ OUTDATED = "is not what the .td files say; run tools/check/dialect_spec.py --wri
 PASSES = "docs/spec/passes.md"
 PASSES_HEAD = """# The passes of the graph
 
-Written by `tools/check/dialect_spec.py --write` from the files `Passes.td`; a check holds it to them.
+Written by `tools/check/dialect_spec.py --write` from the files `Passes.td`; a check holds it to
+them.
 `heddle-opt` runs each by its name.
 """
 TABLEGEN, INCLUDES = f"llvm-tblgen-{LLVM}", f"/usr/lib/llvm-{LLVM}/include"

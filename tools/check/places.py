@@ -55,9 +55,10 @@ def check(root, files):
         if path.suffix not in VERSIONED or path.parts[0] == "docs":
             continue
         in_compiler = path.parts[0] == "compiler" and path.suffix in (".cpp", ".h")
-        asks = names and in_compiler and path.parts[1] != "mechanism" and not _is_test(path)
+        in_product = in_compiler and not _is_test(path)
+        asks = names and in_product and path.parts[1] != "mechanism"
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
-        if in_compiler and not _is_test(path):
+        if in_product:
             problems += _long_lists(path, text)
         for number, line in enumerate(text.splitlines(), 1):
             if VERSION.search(line):
@@ -66,7 +67,7 @@ def check(root, files):
             if asks and decides.search(line):
                 problems.append(f"{path}:{number}: it decides by the name of a mechanism; ask for "
                                 "a property of its row in compiler/mechanism, or compare rows")
-            if in_compiler and path.name != "Machine.h" and not _is_test(path) and RATE.search(line):
+            if in_product and path.name != "Machine.h" and RATE.search(line):
                 problems.append(f"{path}:{number}: rates of a machine are in "
                                 "compiler/program/Machine.h; ask estimate::secondsOf")
     return problems

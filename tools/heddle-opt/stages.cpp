@@ -2,6 +2,7 @@
 // writes the kernels and the program around them; heddle-verify is what both begin with.
 // heddle-rematerialise is the step of planning that saves memory, for groups as they are given.
 
+#include "compiler/lower/Schedule.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Verify.h"
@@ -98,6 +99,20 @@ struct PlanPass final : Stage {
                                llvm::cl::desc("as of heddle compile --memory, in bytes")};
 };
 
+/// Refuses schedules that no chooser would have made: their mechanism does not serve the group.
+static llvm::Error checkSchedules(func::FuncOp main, const program::Machine &machine) {
+  llvm::Error problems = llvm::Error::success();
+  main.walk([&](graph::GroupOp group) {
+    using Kind = lower::Refusal::Kind;
+    auto [kind, why] = lower::refusal(group, machine);
+    if (kind == Kind::NotServed || kind == Kind::Numbers)
+      problems = llvm::joinErrors(
+          std::move(problems),
+          makeError(ErrorCode::Usage, "group '" + group.getName() + "' cannot be lowered: " + why));
+  });
+  return problems;
+}
+
 struct LowerPass final : Stage {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerPass)
   LowerPass() : Stage(TypeID::get<LowerPass>()) {}
@@ -111,6 +126,8 @@ struct LowerPass final : Stage {
 
   llvm::Error run(ModuleOp, func::FuncOp main, std::shared_ptr<const target::Target>,
                   const program::Machine &machine) final {
+    if (llvm::Error error = checkSchedules(main, machine))
+      return error;
     program::Program program;
     if (llvm::Error error = lower::lowerModel(main, machine, program))
       return error;

@@ -254,7 +254,7 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::
     };
     if (!visibility.endsAtDiagonal() || half == 0)
       return emitPart(layout.keyPanels.vectors);
-    // Of the panel in which the diagonal is, a half may be enough.
+    // Half of the diagonal's panel may be enough.
     Value left = code.sub(seen.high, code.mul(panel, code.number(layout.keyPanels.width)));
     return code.choose(
         code.less(code.number(half * code.lanes), left), TypeRange(),

@@ -31,7 +31,7 @@ public:
   Value stripsOfSlab();
   /// Rows of the slab's strips in the scratch; the last strip may be one row.
   Value rowsOfSlab(const Slab &slab);
-  /// Of a row of queries: past the last one, that of the last one.
+  /// The number of a row of queries, at most that of the last one.
   Value rowNumber(Value row);
   Value scratchAt(const Dim &elements);
   /// The task's batch as indices of a tensor's own batch dimensions.

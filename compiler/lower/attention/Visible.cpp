@@ -4,7 +4,6 @@
 
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Constants.h"
-#include "compiler/estimate/Thresholds.h"
 
 using namespace mlir;
 
@@ -130,7 +129,7 @@ bool Visibility::areMasksOfKeys() const {
   });
 }
 
-/// What the masks make of a score of 0.
+/// The mask of a score of 0.
 Value Visibility::maskOfScore(Elements &e, ArrayRef<Index> place) {
   Code &code = kernel.code();
   Value mask = code.spread(code.constantOf(number, 0));
@@ -232,8 +231,8 @@ Value Visibility::boundOfQueries(Elements &e, const Slab &slab) {
   return largestOfLanes(foldScoped(e, code.number(0), layout.rowsOfSlab(slab), none, visit)[0]);
 }
 
-/// Of these rows: the largest mask of each panel goes to the scratch, the least of the rows'
-/// largest ones comes back.
+/// Reads the masks of these rows: the largest of each panel goes to the scratch, the least of the
+/// rows' largest ones comes back.
 Value Visibility::readMasks(Elements &e, Value firstRow, Value rows) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(layout.keyPanels.count());

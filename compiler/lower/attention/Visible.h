@@ -14,7 +14,7 @@
 
 namespace heddle::lower {
 
-/// What makes logits of scores: a factor, and masks that are added or taken instead.
+/// Steps from scores to logits: a factor, and masks that are added or taken instead.
 struct ScoreMasks {
   struct Step {
     mlir::Operation *op;
@@ -49,7 +49,7 @@ public:
   struct Bounds {
     Value keys, masks;
   };
-  /// Of the head in the scratch. Masks that all queries share are read once.
+  /// Bounds of the head in the scratch. Masks that all queries share are read once.
   Bounds boundsOfTask(Elements &e, Value firstRow);
   Keys visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds);
 

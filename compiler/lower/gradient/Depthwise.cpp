@@ -68,7 +68,7 @@ void DepthwiseGradient::sumRow(const Line &line, ArrayRef<Span> spans, Value blo
   }
 }
 
-/// Of these columns, which all of the spans have.
+/// Sums over these columns, which all of the spans have.
 Values DepthwiseGradient::sumColumns(const Line &line, ArrayRef<Span> spans, Span columns,
                                      Value block, ValueRange sums) {
   Code &code = kernel.code();

@@ -47,7 +47,7 @@ public:
   ImageRow imageRow(const Line &line, const WindowPlace &place);
   Span spanOf(const Line &line, const WindowPlace &place);
 
-  /// Of the scratch.
+  /// The scratch from this byte on.
   Value scratchAt(int64_t bytes);
 
 private:

@@ -2,7 +2,7 @@
 
 #include "compiler/lower/gradient/Shape.h"
 
-#include "compiler/mechanism/FilterGradient.h"
+#include "compiler/mechanism/convolution/FilterGradient.h"
 
 #include <numeric>
 

@@ -26,7 +26,7 @@ public:
   int64_t reach() const { return (window.back() - 1) * dilations.back(); }
   int64_t imageSlots() const;
 
-  // Of the lines that are there at a time.
+  // Lines of the table, which are in the scratch together.
   static constexpr int64_t kLineColumns = 256; // of one at most
   static constexpr int64_t kTableLines = 512;  // at most
   int64_t fields() const { return 4 + outerCount(); }

@@ -17,7 +17,7 @@ Values SlopePanels::masksOf(const GradientBlock &block) {
   return masks;
 }
 
-/// Of a group's panel in a pixel.
+/// First column of the group's panel within a pixel.
 Value SlopePanels::firstColumn(const GradientBlock &block) {
   Code &code = kernel.code();
   Value column = code.mul(block.panel, code.number(shape.n));

@@ -15,7 +15,7 @@ public:
   void copy(const GradientBlock &block, Value count);
   /// A panel from a column of a line on.
   Value at(const GradientBlock &block, const Line &line, const LineColumn &column);
-  /// Which lanes of a panel's vectors have filters; null: all.
+  /// Masks of the lanes of a panel's vectors that have filters; null: all.
   Values masksOf(const GradientBlock &block);
 
 private:

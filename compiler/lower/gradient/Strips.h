@@ -17,7 +17,7 @@ public:
 
   /// The image of `count` lines of the table.
   void copy(const GradientBlock &block, Value count);
-  /// What a tile meets from a column on.
+  /// The pixels that a tile meets from a column on.
   Value pixels(const GradientBlock &block, const GradientTile &tile, const LineColumn &column);
 
 private:
@@ -25,7 +25,7 @@ private:
   Value stripSize();
   Value memory() { return lines.scratchAt(shape.imageAt()); }
   void copyRow(const GradientBlock &block, const Line &line, const ImageRow &row, Value firstSlot);
-  /// Of a pixel: pointers, its first element in both, and the distance of strips.
+  /// One pixel: pointers, its first element in both, and the distance of strips.
   struct Copy {
     Value from, source, to, target, apart;
   };

@@ -28,8 +28,8 @@ public:
 
   /// Binds inputs and outputs, as the caller has given them.
   void bindEntry();
-  /// Memory of weights, of the arena, or as control flow bound it; made here if there is none yet. A
-  /// tensor that lies in another space is copied into this one.
+  /// Memory of weights, of the arena, or as control flow bound it; made here if there is none yet.
+  /// A tensor that lies in another space is copied into this one.
   Value pointerOf(Value value, int64_t space = 0);
   Value addressOf(Value tensor);
   /// A buffer of an arena.

@@ -99,7 +99,7 @@ static Value geluOf(Value x) {
   return {};
 }
 
-/// What the library calls the op; nullopt where it does no such op.
+/// The library's name of the op; nullopt if it has no such op.
 static std::optional<Post::Kind> postKindOf(Operation *op) {
   using Kind = std::optional<Post::Kind>;
   return TypeSwitch<Operation *, Kind>(op)

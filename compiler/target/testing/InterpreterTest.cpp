@@ -41,7 +41,7 @@ protected:
     return run.problem.substr(
         run.problem.find("): ") == std::string::npos ? 0 : run.problem.find("): ") + 3);
   }
-  /// The same, of a body that has %p and %q.
+  /// Runs a body that has %p and %q.
   std::string runBody(const std::string &body) {
     return run("func.func @main(%p: !program.ptr, %q: !program.ptr<\"near\">) {\n" + body +
                "\nreturn\n}");

@@ -14,7 +14,7 @@ using namespace mlir;
 namespace heddle::interpreter {
 namespace {
 
-/// Of an ONNX type in the memory of kernels: strings are numbers, and narrow elements bytes.
+/// Bytes of an ONNX type in the memory of kernels: strings are numbers, narrow elements bytes.
 int64_t bytesOfElement(int32_t dtype) {
   switch (dtype) {
   case 7:  // int64
@@ -216,7 +216,7 @@ void Executable::addOutputs(Run &run, ArrayRef<int64_t> dims) {
   }
 }
 
-/// What the runtime says of a run that was stopped: the last message.
+/// Reports a run that was stopped as the runtime does: by the last message.
 int32_t Executable::report(const Run &run) {
   if (run.problem.empty())
     return run.call ? run.call->status : 0;

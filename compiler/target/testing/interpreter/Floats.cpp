@@ -34,7 +34,7 @@ static Action eachOfTwo(Binary function) {
   };
 }
 
-/// Of the sign, the highest bit, alone.
+/// Changes the sign, the highest bit, alone.
 static Action ofSign(uint64_t (*function)(uint64_t x, uint64_t sign)) {
   return [function](Run &, Activation &activation, const Step &step) {
     const Bits &x = activation.values[step.operands[0]];
@@ -119,7 +119,7 @@ static void multiplyAdd(Run &, Activation &activation, const Step &step) {
   }
 }
 
-/// What leaves the integers of so many bits is the least of them.
+/// Converts to an integer: a value outside of so many bits becomes the least of them.
 static uint64_t integerOf(double x, unsigned width, bool isSigned) {
   double end = std::ldexp(1.0, width <= 32 ? 31 : 63), unsignedEnd = std::ldexp(1.0, 64);
   if (!isSigned && x >= 0 && x < unsignedEnd)

@@ -12,7 +12,7 @@ using Unary = uint64_t (*)(uint64_t x, unsigned width);
 using Binary = uint64_t (*)(uint64_t x, uint64_t y, unsigned width);
 using Signed = int64_t (*)(int64_t x, int64_t y);
 
-/// Of lane i, or of what is the same in all lanes.
+/// Bits of lane i, or those that all lanes share.
 static uint64_t laneOf(const Bits &bits, size_t i) { return bits.size() == 1 ? bits[0] : bits[i]; }
 
 static Action eachOf(Unary function) {

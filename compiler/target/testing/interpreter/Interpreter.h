@@ -25,7 +25,7 @@ struct Activation {
 };
 
 using Action = std::function<void(Run &, Activation &, const Step &)>;
-/// By the names of ops.
+/// Actions by the names of ops.
 using Actions = llvm::StringMap<Action>;
 void addControl(Actions &actions);
 void addIntegers(Actions &actions);
@@ -46,7 +46,7 @@ struct Step {
   llvm::SmallVector<unsigned, 4> operands;
   llvm::SmallVector<unsigned, 2> results;
   std::vector<Body> bodies;
-  // Of operand 0 and result 0, where there are any.
+  // Element types and widths of operand 0 and result 0, if there are any.
   mlir::Type element, resultElement;
   unsigned width = 0, resultWidth = 0;
   size_t lanes = 1; // of result 0

@@ -81,7 +81,7 @@ static void shuffle(Run &, Activation &activation, const Step &step) {
   }
 }
 
-/// The same bits in lanes of another width, the lowest first.
+/// Shows the bits in lanes of another width, the lowest first.
 static void bitcast(Run &run, Activation &activation, const Step &step) {
   const Bits &x = activation.values[step.operands[0]];
   if (step.width % 8 || step.resultWidth % 8)

@@ -13,7 +13,7 @@ namespace {
 
 const target::Backend &backend();
 
-/// What toy0 has an instruction for.
+/// The instructions of toy0.
 constexpr const char *kInstructions = R"mlir(
 func.func private @toy.mac(%x: vector<4xf32>, %y: vector<4xf32>, %sum: vector<4xf32>)
     -> vector<4xf32> attributes {program.instruction = "mac.4 $0, $1, $2"} {

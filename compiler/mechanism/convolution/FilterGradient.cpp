@@ -1,6 +1,6 @@
 // FilterGradient: the gradient of a convolution's filters as sums of products over positions.
 
-#include "compiler/mechanism/FilterGradient.h"
+#include "compiler/mechanism/convolution/FilterGradient.h"
 
 #include "compiler/mechanism/Checks.h"
 

@@ -1,9 +1,9 @@
-// EstimateTest: extents of products, tasks, seconds, and whose thresholds count.
+// ExtentsTest: extents of products, tasks, seconds, and whose thresholds count.
 
+#include "compiler/mechanism/Extents.h"
 #include "compiler/estimate/Seconds.h"
 #include "compiler/estimate/Sharing.h"
 #include "compiler/estimate/Thresholds.h"
-#include "compiler/mechanism/Extents.h"
 
 #include "mlir/Parser/Parser.h"
 
@@ -15,9 +15,9 @@ using graph::Dim;
 
 namespace {
 
-class Estimate : public testing::Test {
+class Extents : public testing::Test {
 protected:
-  Estimate() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
+  Extents() { context.loadDialect<graph::GraphDialect, func::FuncDialect>(); }
 
   /// The op that makes `result` of `x` and `w`.
   Operation *opOf(const std::string &op, const std::string &x, const std::string &w,
@@ -47,7 +47,7 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
-TEST_F(Estimate, batchesWithOneRightOperandAreRows) {
+TEST_F(Extents, batchesWithOneRightOperandAreRows) {
   auto extents = mechanism::extentsOfProduct(
       opOf("graph.matmul %x, %w", "5x2x3xf32", "1x3x4xf32", "5x2x4xf32"));
   EXPECT_EQ(textOf(extents), "1 10 4 3 1");
@@ -56,14 +56,14 @@ TEST_F(Estimate, batchesWithOneRightOperandAreRows) {
   EXPECT_EQ(textOf(extents), "5 2 4 3 1");
 }
 
-TEST_F(Estimate, sizesOfAProductKeepTheirNames) {
+TEST_F(Extents, sizesOfAProductKeepTheirNames) {
   auto extents =
       mechanism::extentsOfProduct(opOf("graph.matmul %x, %w", "?x2x3xf32, #graph.dims<\"n\", 2, 3>",
                                        "1x3x4xf32", "?x2x4xf32, #graph.dims<\"n\", 2, 4>"));
   EXPECT_EQ(textOf(extents), "1 2*n 4 3 1");
 }
 
-TEST_F(Estimate, aWindowHasTheRowsOfOneLineAndAPixelThoseOfAllImages) {
+TEST_F(Extents, aWindowHasTheRowsOfOneLineAndAPixelThoseOfAllImages) {
   auto extents = mechanism::extentsOfProduct(
       opOf(conv("1", "1", 2), "3x7x9x4xf32", "6x2x3x3xf32", "3x7x9x6xf32"));
   EXPECT_EQ(textOf(extents), "42 9 3 18 9");
@@ -73,7 +73,7 @@ TEST_F(Estimate, aWindowHasTheRowsOfOneLineAndAPixelThoseOfAllImages) {
 }
 
 /// The tasks cover all tiles and panels, by symbols as by numbers.
-TEST_F(Estimate, tasksCoverAllTilesAndPanels) {
+TEST_F(Extents, tasksCoverAllTilesAndPanels) {
   program::Machine machine;
   for (int64_t workers : {1, 2, 16})
     for (int64_t tiles : {1, 7, 100, 5000})
@@ -96,14 +96,14 @@ TEST_F(Estimate, tasksCoverAllTilesAndPanels) {
       }
 }
 
-TEST_F(Estimate, knobsDecideBeforeRules) {
+TEST_F(Extents, knobsDecideBeforeRules) {
   program::Machine machine;
   estimate::Sharer sharer(nullptr, {{"panels", 2}, {"tiles", 5}}, machine);
   EXPECT_EQ(sharer.mostPanels(1, Dim(48)), 2);
   EXPECT_EQ(sharer.share(Dim(1000), Dim(48), 2).block, Dim(5));
 }
 
-TEST_F(Estimate, aPlanSetsAThresholdBeforeTheTargetAndThisBeforeTheTable) {
+TEST_F(Extents, aPlanSetsAThresholdBeforeTheTargetAndThisBeforeTheTable) {
   opOf("graph.matmul %x, %w", "2x3xf32", "3x4xf32", "2x4xf32");
   program::Machine machine;
   auto values = [&] {
@@ -119,7 +119,7 @@ TEST_F(Estimate, aPlanSetsAThresholdBeforeTheTargetAndThisBeforeTheTable) {
   EXPECT_EQ(values(), std::pair(estimate::kProductTasks.value, estimate::kProductTiles.value));
 }
 
-TEST_F(Estimate, aKernelTakesItsStartAndTheSlowerOfArithmeticAndMemory) {
+TEST_F(Extents, aKernelTakesItsStartAndTheSlowerOfArithmeticAndMemory) {
   program::Machine machine;
   machine.rates = {100, 10, 1000, 3};
   Operation *product = opOf("graph.matmul %x, %w", "2x3xf32", "3x4xf32", "2x4xf32");
