@@ -85,7 +85,7 @@ std::string suggestRow(llvm::StringRef domain, llvm::StringRef name) {
         names.push_back(row.name);
     }
   std::string nearest = support::nearest(name, names);
-  return nearest.empty() ? "supported ops: docs/generated/supported-ops.md"
+  return nearest.empty() ? "'heddle ops' lists those that are supported"
                          : "did you mean '" + nearest + "'?";
 }
 

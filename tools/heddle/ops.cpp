@@ -30,13 +30,13 @@ static std::vector<std::vector<std::string>> rowsOf(const std::string &markdown)
 
 Run addOps(Parser app) {
   auto isMarkdown = std::make_shared<bool>(false), isJson = std::make_shared<bool>(false);
-  app.addFlag("--markdown", isMarkdown.get(), "print docs/generated/supported-ops.md");
+  app.addFlag("--markdown", isMarkdown.get(), "print the table as Markdown");
   app.addJson(isJson.get());
   return [isMarkdown, isJson] {
     std::string markdown = heddle_support_table();
     auto rows = rowsOf(markdown);
     if (*isMarkdown) {
-      std::cout << "# Supported ONNX ops\n\nWritten by `heddle ops --markdown`.\n\n" << markdown;
+      std::cout << "# Supported ONNX ops\n\n" << markdown;
     } else if (*isJson) {
       auto ops = Json::array();
       for (size_t i = 1; i < rows.size(); ++i) {
