@@ -57,7 +57,7 @@ LogicalResult ScanOp::verify() {
 void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results, StringRef name,
                     StringRef mechanism) {
   build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(mechanism), {},
-        {}, {}, {});
+        {}, {}, {}, {});
 }
 
 /// Whether a kernel can compute the op; what cannot is the business of the program around kernels.
@@ -94,6 +94,9 @@ LogicalResult GroupOp::verify() {
       return emitOpError("GR5: '") << op.getName()
                                    << "' cannot be in a kernel, and so in no group; "
                                       "move it out of the group";
+  if (deviceNumber() < 0)
+    return emitOpError("GR6: 'device' is ")
+           << deviceNumber() << ", but devices are numbered from 0 on";
   DictionaryAttr schedule = getScheduleAttr();
   if (schedule && !schedule.getAs<StringAttr>(getMechanismAttrName()))
     return emitOpError("GR4: 'schedule' must be a dictionary with the name of a mechanism, such as "

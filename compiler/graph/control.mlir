@@ -177,6 +177,17 @@ func.func @gr4(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @gr6(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR6: 'device' is -1, but devices are numbered from 0 on}}
+  %g = graph.group "g" {device = -1} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
 func.func @gr5_hosted(%x: tensor<4x8xf32>) {
   // expected-error @+1 {{GR5: 'graph.cumsum' cannot be in a kernel, and so in no group; move it out of the group}}
   %g = graph.group "g" : tensor<4x8xf32> {

@@ -2,9 +2,9 @@
 
 #include "compiler/lower/Schedule.h"
 
-#include "compiler/graph/edit/Device.h"
 #include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Versions.h"
+#include "compiler/support/Error.h"
 #include "compiler/support/Mapped.h"
 
 #include "llvm/ADT/SmallSet.h"
@@ -138,10 +138,24 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
 Refusal refusal(graph::GroupOp group, const program::Machine &machine) {
   for (const Version &version : versionsOf(group))
     if (Refusal found =
-            refusal(&group.getBody().front(), version.schedule, machine.on(graph::deviceOf(group)));
+            refusal(&group.getBody().front(), version.schedule, machine.on(group.deviceNumber()));
         found.kind != Refusal::Kind::None)
       return found;
   return {};
+}
+
+llvm::Error checkDevices(func::FuncOp model, const program::Machine &machine) {
+  llvm::Error problems = llvm::Error::success();
+  int64_t most = machine.others.size();
+  model.walk([&](graph::GroupOp group) {
+    if (group.deviceNumber() > most)
+      problems = llvm::joinErrors(
+          std::move(problems),
+          makeError(ErrorCode::Usage, "error: group '" + group.getName() + "': its device is " +
+                                          Twine(group.deviceNumber()) +
+                                          ", but the last one of the target is " + Twine(most)));
+  });
+  return problems;
 }
 
 std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine) {
@@ -183,7 +197,7 @@ bool sharesData(graph::GroupOp group, const program::Machine &machine) {
   nowhere->getContext()
       ->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
                     program::ProgramDialect>();
-  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine.on(graph::deviceOf(group)));
+  KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine.on(group.deviceNumber()));
   llvm::SmallSet<size_t, 4> counts;
   return failed(emitVersions(kernel, group, [&] { counts.insert(kernel.kernel.data.size()); })) ||
          counts.size() == 1;

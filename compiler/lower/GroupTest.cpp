@@ -1,7 +1,6 @@
 // GroupTest: every mechanism of the table is carried out by one function of lower, and what a
 // mechanism does not serve is computed element by element.
 
-#include "compiler/graph/edit/Device.h"
 #include "compiler/lower/Schedule.h"
 
 #include "mlir/Parser/Parser.h"
@@ -95,7 +94,7 @@ TEST_F(Settling, asksTheMachineOfTheGroupsDevice) {
   machine.others.push_back(machine);
   machine.others[0].form = program::Form::Threads;
   EXPECT_TRUE(settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine).empty());
-  graph::setDevice(group("second"), 1);
+  group("second").setDevice(1);
   auto settled = lower::settle(*module->getOps<func::FuncOp>().begin(), machine);
   ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].group, "second");

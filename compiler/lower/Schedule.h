@@ -125,6 +125,9 @@ struct Lowering {
 /// The lowerings: one of each mechanism for machines of lanes, and of some for machines of threads.
 llvm::ArrayRef<Lowering> lowerings();
 
+/// Refuses groups whose device the machine does not have.
+llvm::Error checkDevices(mlir::func::FuncOp model, const program::Machine &machine);
+
 /// Why a schedule shall not be carried out for a group.
 struct Refusal {
   enum class Kind {

@@ -2,7 +2,6 @@
 
 #include "compiler/plan/Chooser.h"
 
-#include "compiler/graph/edit/Device.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -217,7 +216,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.ops = opsOf(group);
     line.key = graph::loopNestOf(group).str();
     line.order = plan.groups.size();
-    line.device = graph::deviceOf(group);
+    line.device = group.deviceNumber();
     if (auto region = group.getRegion())
       line.region = *region;
     if (choice->card) {

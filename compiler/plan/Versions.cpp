@@ -2,7 +2,6 @@
 
 #include "compiler/plan/Versions.h"
 
-#include "compiler/graph/edit/Device.h"
 #include "compiler/mechanism/Versions.h"
 
 using namespace mlir;
@@ -48,7 +47,7 @@ std::string whyNoCondition(graph::GroupOp group, const std::map<std::string, int
 }
 
 llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
-  graph::setDevice(group, choice.device);
+  group.setDevice(choice.device ? std::optional<uint64_t>(choice.device) : std::nullopt);
   if (!choice.card)
     return llvm::Error::success();
   Builder builder(group.getContext());

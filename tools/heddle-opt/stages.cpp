@@ -101,7 +101,9 @@ struct PlanPass final : Stage {
 
 /// Refuses schedules that no chooser would have made: their mechanism does not serve the group.
 static llvm::Error checkSchedules(func::FuncOp main, const program::Machine &machine) {
-  llvm::Error problems = llvm::Error::success();
+  llvm::Error problems = lower::checkDevices(main, machine);
+  if (problems)
+    return problems;
   main.walk([&](graph::GroupOp group) {
     using Kind = lower::Refusal::Kind;
     auto [kind, why] = lower::refusal(group, machine);

@@ -3,7 +3,6 @@
 #include "compiler/lower/host/Launcher.h"
 
 #include "compiler/estimate/Thresholds.h"
-#include "compiler/graph/edit/Device.h"
 #include "compiler/graph/ragged/Ragged.h"
 
 using namespace mlir;
@@ -22,7 +21,8 @@ SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
         known->second[regionOf(other)].push_back(other);
   const SmallVector<graph::GroupOp> &members = known->second[regionOf(group)];
   bool isOneOfThem = llvm::is_contained(members, group);
-  bool areOnOneDevice = llvm::all_equal(llvm::map_range(members, graph::deviceOf));
+  bool areOnOneDevice = llvm::all_equal(
+      llvm::map_range(members, [](graph::GroupOp each) { return each.deviceNumber(); }));
   return members.size() > 1 && isOneOfThem && areOnOneDevice ? members
                                                              : SmallVector<graph::GroupOp>{group};
 }

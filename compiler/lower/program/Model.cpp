@@ -2,7 +2,6 @@
 
 #include "compiler/lower/program/Model.h"
 
-#include "compiler/graph/edit/Device.h"
 #include "compiler/graph/ragged/Ragged.h"
 #include "compiler/support/Error.h"
 
@@ -42,7 +41,7 @@ static int64_t numberOf(const std::string &space, ArrayRef<std::string> spaces) 
 static void keepPlacementsOfOneDevice(mechanism::Placements &placements) {
   auto deviceOf = [](Value value) {
     auto group = value.getDefiningOp<graph::GroupOp>();
-    return group ? graph::deviceOf(group) : 0;
+    return group ? group.deviceNumber() : 0;
   };
   SmallVector<Value> apart;
   for (auto &[part, placement] : placements)
@@ -57,6 +56,8 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
   MLIRContext *context = model.getContext();
   context->loadDialect<arith::ArithDialect, math::MathDialect, scf::SCFDialect,
                        vector::VectorDialect, program::ProgramDialect, cf::ControlFlowDialect>();
+  if (llvm::Error error = checkDevices(model, machine))
+    return error;
   program.module = ModuleOp::create(model.getLoc());
   std::map<Operation *, std::shared_ptr<Kernel>> kernels;
   SmallVector<const Kernel *> inOrder;
@@ -68,7 +69,7 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
   int64_t number = 0;
   model.walk([&](graph::GroupOp group) {
     std::string name = "kernel" + std::to_string(number++);
-    const program::Machine &device = machine.on(graph::deviceOf(group));
+    const program::Machine &device = machine.on(group.deviceNumber());
     KernelBuilder builder(*program.module, name, group.getLoc(), device);
     builder.kernel.space = numberOf(device.space, program.spaces);
     builder.placements = &placements;

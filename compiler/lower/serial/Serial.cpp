@@ -319,7 +319,7 @@ private:
 
 LogicalResult emitSerial(KernelBuilder &kernel, Block *group, const Schedule &) {
   for (Operation &op : *group) {
-    if (!graph::isScatter(op))
+    if (!graph::isScatter(&op))
       continue;
     if (kernel.isTrial)
       return success();
