@@ -113,7 +113,7 @@ TEST_F(Extents, aPlanSetsAThresholdBeforeTheTargetAndThisBeforeTheTable) {
   EXPECT_EQ(values(), std::pair(estimate::kProductTasks.value, estimate::kProductTiles.value));
   machine.thresholds = {{"product_tasks", 32}, {"product_tiles", 2}};
   estimate::setThresholds(*module, machine, {{"product_tiles", 3}});
-  EXPECT_EQ(values(), std::pair<int64_t>(32, 3));
+  EXPECT_EQ(values(), (std::pair<int64_t, int64_t>(32, 3)));
   machine.thresholds.clear();
   estimate::setThresholds(*module, machine, {});
   EXPECT_EQ(values(), std::pair(estimate::kProductTasks.value, estimate::kProductTiles.value));

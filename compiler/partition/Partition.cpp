@@ -76,6 +76,7 @@ static constexpr StringLiteral kLayers[] = {"fusion", "stitch", "siblings", "reg
 
 namespace {
 struct PartitionPass : impl::PartitionPassBase<PartitionPass> {
+  using PartitionPassBase::PartitionPassBase;
   void getDependentDialects(DialectRegistry &registry) const override {
     warehouse::registerDialects(registry);
   }
