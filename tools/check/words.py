@@ -25,8 +25,6 @@ TERMS = {re.compile(phrase): term for phrase, term in {
 OPENING = re.compile(
     r"\s*//[/!]? (What|Of|Where|Which|That|By|Likewise|The same|In(?! place))\b")
 COMMENTED = (".cpp", ".c", ".h", ".td", ".inc")
-# Prefixes of paths that the rule of openings does not hold for yet.
-PENDING = ("compiler/lower/contraction/",)
 
 
 def openings(path, lines):
@@ -49,7 +47,7 @@ def check(root, files):
             continue
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
         lines = text.splitlines()
-        if path.suffix in COMMENTED and not name.startswith(PENDING):
+        if path.suffix in COMMENTED:
             problems += openings(path, lines)
         for number, line in enumerate(lines, 1):
             for phrase, term in TERMS.items():

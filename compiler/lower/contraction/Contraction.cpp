@@ -23,10 +23,10 @@ void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
   right->prepare();
 }
 
-/// What a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md): where
-/// few panels share the rows, those of the next tile, which do not stay in the L2; otherwise
-/// its share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are
-/// where these begin.
+/// Memory that a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md):
+/// if few panels share the rows, those of the next tile, which do not stay in the L2; otherwise its
+/// share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are the first
+/// elements of these.
 std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
                                                      int64_t rows) {
   Code &code = kernel.code();
@@ -298,8 +298,8 @@ void Contraction::emitProducts() {
   kernel.endPhase(chunks * blocks, layout.work(), isDecoded ? chunk * panelBytes : Dim(0));
 }
 
-/// Where some tiles take longer than others, as those of a band do towards one end: neighbouring
-/// tasks are dealt to workers, each of which has every so many of the tiles.
+/// Assigns tiles to tasks round-robin, since some tiles take longer than others, as those of a band
+/// do towards one end, and a worker has neighbouring tasks.
 Value Contraction::dealtTile(Value number, Value count) {
   Code &code = kernel.code();
   Value workers = code.number(std::max<int64_t>(1, kernel.machine.workers)), one = code.number(1);

@@ -23,7 +23,7 @@ public:
   /// The phases before the products: constants packed, images bordered, other right operands
   /// packed, unless emitProducts follows and its tasks can do that.
   void emitOperands(bool mayPackInTasks = false);
-  /// The same with a right operand that is read in another way.
+  /// Emits the operands with a right one that is read in another way.
   void emitOperands(std::unique_ptr<RightOperand> operand);
   /// The phase that computes and stores the results.
   void emitProducts();

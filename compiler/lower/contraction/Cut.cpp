@@ -83,7 +83,7 @@ SmallVector<Value> Band::sums(const TileProduct &product, ArrayRef<Value> rowNum
     return code.min(code.max(limit, none), all);
   };
   Values limits = llvm::map_to_vector<6>(rowNumbers, limitOf);
-  // What some rows have is [first, end) without the middle, which all rows have.
+  // Some rows have [first, end) without the middle, which all rows have.
   Value edgeLow = limits.front(), edgeHigh = limits.back();
   Value low = isLower ? none : edgeHigh, high = isLower ? edgeLow : all;
   Value first = isLower ? high : edgeLow, end = isLower ? edgeHigh : low;

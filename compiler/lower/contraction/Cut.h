@@ -26,11 +26,11 @@ public:
   void prepareNotes();
   /// Notes whether a packed panel has to be multiplied as a whole.
   void note(Value memory, Value target, Value panelNumber);
-  /// The same of a constant, for all panels.
+  /// Notes a constant, for all panels.
   void noteConstant(llvm::ArrayRef<char> bytes, int64_t count);
 
   using Sums = llvm::function_ref<llvm::SmallVector<Value>(const TileProduct &product)>;
-  /// Of a tile, from those of products of its parts.
+  /// Sums of a tile, from those of products of its parts.
   llvm::SmallVector<Value> sums(const TileProduct &product, llvm::ArrayRef<Value> rowNumbers,
                                 Value panelNumber, Sums sumsOf);
 

@@ -10,8 +10,8 @@ class Epilogue {
 public:
   explicit Epilogue(const ProductLayout &layout) : layout(layout), kernel(layout.kernel) {}
 
-  /// Where set, it takes the lane values of results, which are at `row` of the innermost run and
-  /// from `column` on, instead of their memory.
+  /// Takes the lane values of results, which are at `row` of the innermost run and from `column`
+  /// on, in place of their memory, if set.
   using Store =
       std::function<void(Elements &e, Value result, Value value, Value row, Value column)>;
   Store store;

@@ -14,7 +14,7 @@
 
 namespace heddle::lower {
 
-/// What the sums begin with, for each unit of a column's sum: the opposite of what was added to A.
+/// Initial accumulator per unit of a column's sum: the opposite of the number added to A.
 inline int64_t shiftOfSums(const program::Machine &machine) {
   return machine.dot == program::Dot::Bytes ? -128 : 128;
 }

@@ -42,8 +42,8 @@ public:
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   /// Whether no panel has places without a column.
   bool arePanelsFull() const { return partColumns.mod(Dim(partWidth())).isConstant(0); }
-  /// Of the packed right operand: each piece of the reduction is filled up with zeros to a multiple
-  /// of the depth.
+  /// Rows of the packed right operand: each piece of the reduction is filled up with zeros to a
+  /// multiple of the depth.
   Dim panelRows() const;
   /// Shares tiles and panels among tasks.
   estimate::Sharer sharer() const;
@@ -66,7 +66,7 @@ public:
   int64_t parts = 1; // of a panel, as `slices` say
   Dim panels, partColumns;
   bool isOneRow = false;
-  /// Of the instruction, as TileProduct says; above 1 for integers of 8 bits.
+  /// Depth of the instruction, as TileProduct says; above 1 for integers of 8 bits.
   int64_t depth = 1;
   llvm::SmallVector<Value> results;
   /// Slices of the last dimension that are between the product and all results; a panel then has

@@ -88,7 +88,7 @@ void LeftOperand::emitBorders() {
         code.storeLanes(element, zero, target, code.add(start, i), e.mask);
       });
     };
-    // Where this row lies in the image, if it does.
+    // The place of this row in the image, if it is inside.
     Value rest = task, isInside, place = code.number(0);
     SmallVector<Value> index(spatial);
     for (size_t i = spatial; i-- > 0;) {
@@ -137,7 +137,7 @@ Dim LeftOperand::tileSize() {
   return shape.reduction * Dim(layout.tiling().mostRows()) + Dim(kernel.machine.lanes);
 }
 
-/// Where the rows of a tile begin.
+/// First element of the rows of a tile.
 Value LeftOperand::tileAt(Value outer, Value tile) {
   Code &code = kernel.code();
   Value number = code.add(code.mul(outer, kernel.dim(layout.tiling().count)), tile);

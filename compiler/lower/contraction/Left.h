@@ -21,7 +21,7 @@ public:
   /// Whether tiles read copies of their own: one step after the other, the rows of each side by
   /// side.
   bool isTiled() const { return !shape.aStep.isConstant(1); }
-  /// Where the rows of a tile begin in those.
+  /// First element of the rows of a tile in those.
   Value tileAt(Value outer, Value tile);
 
 private:

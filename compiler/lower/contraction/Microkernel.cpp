@@ -15,7 +15,7 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
   return code.b.create<arith::AddIOp>(code.loc, sum, product);
 }
 
-/// What lanes of 32 bits hold of A and of B.
+/// Elements of A and of B in lanes of 32 bits.
 static program::DotKind dotKindOf(const TileProduct &product) {
   if (product.depth == 2)
     return program::DotKind::Pairs;

@@ -124,7 +124,7 @@ public:
   Value pointer() override { return kernel.pointer(layout.shape.b); }
 };
 
-/// What is known only at run time, packed by a phase of its own: one panel per task.
+/// An operand known only at run time, packed by a phase of its own: one panel per task.
 class PackedPanels : public RightOperand {
 public:
   PackedPanels(const ProductLayout &layout, Band &band, bool isInvariant)
@@ -165,7 +165,7 @@ private:
   int64_t packed = -1, starts = -1; // temporaries
 };
 
-/// The same, packed by the tasks that multiply by it, into their scratch.
+/// An operand known only at run time, packed into their scratch by the tasks that multiply by it.
 class PanelsOfTasks : public RightOperand {
 public:
   PanelsOfTasks(const ProductLayout &layout, Band &band) : RightOperand(layout), band(band) {}

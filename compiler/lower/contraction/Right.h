@@ -21,7 +21,7 @@ public:
   virtual Value pointer() = 0;
   /// The panels where they are constants; null otherwise.
   virtual Value constant() { return {}; }
-  /// What the accumulators of a tile begin with at a panel; none: zeros.
+  /// Initial accumulators of a tile at a panel; none: zeros.
   virtual llvm::SmallVector<Value> startOf(Value panel, int64_t rows) { return {}; }
   /// The vectors of the result's columns at a panel, row by row.
   virtual llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product,
@@ -34,7 +34,7 @@ public:
   /// Puts panels [first, end) of a matrix there.
   virtual void fill(Value matrix, Value first, Value end) {}
   void release() { held = {}; }
-  /// Where a panel begins among those at pointer(), in panels.
+  /// Number of a panel among those at pointer().
   Value placeOf(Value panel);
 
 protected:

@@ -103,7 +103,7 @@ LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowByt
   return success();
 }
 
-/// Of an element of `between` in the worker's scratch.
+/// Place of an element of `between` in the worker's scratch.
 Value Stitch::address(Value row, Value column) {
   Code &code = kernel.code();
   return code.add(code.mul(code.sub(row, firstRow), code.number(rowStride)), column);
