@@ -28,7 +28,7 @@ ABSENT = {
                   "get_ep_devices", "register_execution_provider_library",
                   "unregister_execution_provider_library"),
         _SPARSE: ("OrtSparseFormat", "SparseTensor"),
-        "nothing is logged; what is wrong is an exception": ("set_default_logger_callback",),
+        "nothing is logged; errors are exceptions": ("set_default_logger_callback",),
         "each session has its threads": ("set_global_thread_pool_sizes",),
         "random ops take their seed from the model": ("set_seed",),
         "internals of its package": ("import_capi_exception", "print_debug_info"),
