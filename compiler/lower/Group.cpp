@@ -135,27 +135,35 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
   return {kernel.isAdvice ? Kind::Advice : Kind::Numbers, kernel.refusal};
 }
 
+/// "" if the machine has the group's device, else why not.
+static std::string whyNoDevice(graph::GroupOp group, const program::Machine &machine) {
+  int64_t most = machine.others.size();
+  return group.deviceNumber() <= most
+             ? ""
+             : "its device is " + std::to_string(group.deviceNumber()) +
+                   ", but the last one of the target is " + std::to_string(most);
+}
+
+llvm::Error checkDevices(func::FuncOp model, const program::Machine &machine) {
+  llvm::Error problems = llvm::Error::success();
+  model.walk([&](graph::GroupOp group) {
+    if (std::string why = whyNoDevice(group, machine); !why.empty())
+      problems = llvm::joinErrors(
+          std::move(problems),
+          makeError(ErrorCode::Usage, "error: group '" + group.getName() + "': " + why));
+  });
+  return problems;
+}
+
 Refusal refusal(graph::GroupOp group, const program::Machine &machine) {
+  if (std::string why = whyNoDevice(group, machine); !why.empty())
+    return {Refusal::Kind::NotServed, why};
   for (const Version &version : versionsOf(group))
     if (Refusal found =
             refusal(&group.getBody().front(), version.schedule, machine.on(group.deviceNumber()));
         found.kind != Refusal::Kind::None)
       return found;
   return {};
-}
-
-llvm::Error checkDevices(func::FuncOp model, const program::Machine &machine) {
-  llvm::Error problems = llvm::Error::success();
-  int64_t most = machine.others.size();
-  model.walk([&](graph::GroupOp group) {
-    if (group.deviceNumber() > most)
-      problems = llvm::joinErrors(
-          std::move(problems),
-          makeError(ErrorCode::Usage, "error: group '" + group.getName() + "': its device is " +
-                                          Twine(group.deviceNumber()) +
-                                          ", but the last one of the target is " + Twine(most)));
-  });
-  return problems;
 }
 
 std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine) {

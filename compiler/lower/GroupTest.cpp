@@ -100,4 +100,13 @@ TEST_F(Settling, asksTheMachineOfTheGroupsDevice) {
   EXPECT_EQ(settled[0].group, "second");
 }
 
+TEST_F(Settling, refusesADeviceThatTheMachineLacks) {
+  program::Machine machine;
+  settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine);
+  group("second").setDevice(7);
+  lower::Refusal found = lower::refusal(group("second"), machine);
+  EXPECT_EQ(found.kind, lower::Refusal::Kind::NotServed);
+  EXPECT_EQ(found.why, "its device is 7, but the last one of the target is 0");
+}
+
 } // namespace
