@@ -127,12 +127,12 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;
   if (succeeded(emit(kernel, group, schedule)))
-    return {};
+    return {Kind::None, "", kernel.stitching};
   if (kernel.refusal.empty())
     return {Kind::Broken, ("the mechanism '" + schedule.mechanism->name +
                            "' says that it serves it, but cannot be carried out")
                               .str()};
-  return {kernel.isAdvice ? Kind::Advice : Kind::Numbers, kernel.refusal};
+  return {Kind::Numbers, kernel.refusal};
 }
 
 /// "" if the machine has the group's device, else why not.
@@ -158,12 +158,13 @@ llvm::Error checkDevices(func::FuncOp model, const program::Machine &machine) {
 Refusal refusal(graph::GroupOp group, const program::Machine &machine) {
   if (std::string why = whyNoDevice(group, machine); !why.empty())
     return {Refusal::Kind::NotServed, why};
-  for (const Version &version : versionsOf(group))
-    if (Refusal found =
-            refusal(&group.getBody().front(), version.schedule, machine.on(group.deviceNumber()));
-        found.kind != Refusal::Kind::None)
-      return found;
-  return {};
+  Refusal found;
+  for (const Version &version : versionsOf(group)) {
+    found = refusal(&group.getBody().front(), version.schedule, machine.on(group.deviceNumber()));
+    if (found.kind != Refusal::Kind::None)
+      break;
+  }
+  return found;
 }
 
 std::vector<Settled> settle(func::FuncOp model, const program::Machine &machine) {

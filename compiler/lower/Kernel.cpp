@@ -134,13 +134,6 @@ LogicalResult KernelBuilder::refuse(const Twine &why) {
   return failure();
 }
 
-LogicalResult KernelBuilder::adviseAgainst(const Twine &why) {
-  if (!isTrial)
-    return success();
-  isAdvice = refusal.empty();
-  return refuse(why);
-}
-
 void KernelBuilder::beginVersion(std::vector<Bound> bounds) {
   kernel.versions.push_back(std::move(bounds));
   temporaryCount = 0;

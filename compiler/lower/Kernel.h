@@ -6,6 +6,7 @@
 #ifndef HEDDLE_LOWER_KERNEL_H
 #define HEDDLE_LOWER_KERNEL_H
 
+#include "compiler/estimate/Stitching.h"
 #include "compiler/graph/Graph.h"
 #include "compiler/mechanism/Placement.h"
 #include "compiler/program/Dialect.h"
@@ -89,8 +90,6 @@ public:
 
   /// Refuses a group that the mechanism cannot carry out; the first reason is kept.
   mlir::LogicalResult refuse(const llvm::Twine &why);
-  /// Advises against one that costs more than the group's parts: a trial fails, and nothing else.
-  mlir::LogicalResult adviseAgainst(const llvm::Twine &why);
 
   /// Begins a version, for sizes that are within these bounds and in no version before; it has the
   /// temporaries and packed constants of the versions before.
@@ -142,7 +141,7 @@ public:
   const mechanism::Placement *placementOf(Value tensor) const;
   bool isTrial = false; // mechanisms only find out whether they can carry the group out
   std::string refusal;
-  bool isAdvice = false; // the refusal
+  std::optional<estimate::Stitching> stitching; // of a stitch
 
 private:
   void begin(llvm::StringRef name, mlir::FunctionType type, int64_t lanes);

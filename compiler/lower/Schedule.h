@@ -128,19 +128,19 @@ llvm::ArrayRef<Lowering> lowerings();
 /// Refuses groups whose device the machine does not have.
 llvm::Error checkDevices(mlir::func::FuncOp model, const program::Machine &machine);
 
-/// Why a schedule shall not be carried out for a group.
+/// Why a schedule cannot be carried out for a group, or what a policy asks of one that can.
 struct Refusal {
   enum class Kind {
     None,
     NotServed, // the mechanism is not for the ops, as its row of the table says
     Numbers,   // it is, but not with these sizes on this machine
-    Advice,    // it can be carried out, but costs more than the group's parts
     Broken     // the row says that it serves the ops, and the function fails: a defect
   };
   Kind kind = Kind::None;
   std::string why;
+  std::optional<estimate::Stitching> stitching = {}; // of a stitch, with its last schedule
 };
-/// The refusal of any of the group's schedules. Writes no code.
+/// The refusal of any of the group's schedules, or what the last one found. Writes no code.
 Refusal refusal(graph::GroupOp group, const program::Machine &machine);
 
 /// Whether all schedules of a group read the same packed constants, so that none is stored twice.

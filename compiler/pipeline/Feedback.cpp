@@ -15,16 +15,17 @@ llvm::Expected<bool> findRefused(Compiled &compiled, bool isAdvised,
   bool isNew = false;
   std::string broken;
   compiled.graph->walk([&](graph::GroupOp group) {
-    auto [refused, why] = lower::refusal(group, compiled.machine);
+    auto [refused, why, stitching] = lower::refusal(group, compiled.machine);
     if (refused == Kind::Broken)
       broken += ("internal error: group '" + group.getName() + "': " + why + "\n").str();
+    if (stitching && isAdvised && !given.find(group.getName()))
+      why = groups.policy->whyApart(*stitching, compiled.machine);
     auto ops = group.getBody().front().without_terminator();
     bool isAgain = llvm::any_of(again, [&](auto &each) { return each.name == group.getName(); });
     if (isAgain ||
         llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
-    bool isIgnored = refused == Kind::Advice && (!isAdvised || given.find(group.getName()));
-    if (refused == Kind::None || isIgnored)
+    if (why.empty())
       return;
     auto steps = partition::stepsOf(group);
     auto isNewlyRefused = [&](StringRef step) {

@@ -106,11 +106,12 @@ static llvm::Error checkSchedules(func::FuncOp main, const program::Machine &mac
     return problems;
   main.walk([&](graph::GroupOp group) {
     using Kind = lower::Refusal::Kind;
-    auto [kind, why] = lower::refusal(group, machine);
-    if (kind == Kind::NotServed || kind == Kind::Numbers)
-      problems = llvm::joinErrors(
-          std::move(problems),
-          makeError(ErrorCode::Usage, "group '" + group.getName() + "' cannot be lowered: " + why));
+    lower::Refusal found = lower::refusal(group, machine);
+    if (found.kind == Kind::NotServed || found.kind == Kind::Numbers)
+      problems =
+          llvm::joinErrors(std::move(problems),
+                           makeError(ErrorCode::Usage, "group '" + group.getName() +
+                                                           "' cannot be lowered: " + found.why));
   });
   return problems;
 }

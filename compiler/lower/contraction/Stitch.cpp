@@ -29,7 +29,7 @@ public:
   void emit();
 
 private:
-  LogicalResult advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes);
+  int64_t typical(const Dim &size) const { return graph::typicalSize(group->getParentOp(), size); }
   Value address(Value row, Value column);
 
   KernelBuilder &kernel;
@@ -61,45 +61,23 @@ LogicalResult Stitch::prepare() {
   int64_t rowBytes = rowStride * graph::bytesOf(graph::elementOf(between));
   int64_t rowsOfTile = std::max<int64_t>(1, tiles.mostRows());
   int64_t fitting = machine.l2Bytes * 3 / 8 / rowBytes;
-  if (failed(advise(rowsOfTile, fitting, rowBytes)))
-    return failure();
+  kernel.stitching = {rowsOfTile,
+                      typical(tiles.count),
+                      typical(rows.rowCount()),
+                      rowBytes,
+                      fitting,
+                      typical(contraction.layout.operandBytes())};
   fitting = std::max(fitting, rowsOfTile);
   int64_t wanted = std::clamp(schedule.knob("rows", fitting), rowsOfTile, fitting);
   tilesAtOnce = wanted / rowsOfTile;
   int64_t rowsAtOnce = tilesAtOnce * rowsOfTile;
   if (auto all = tiles.rows.constant(); all && *all <= wanted) {
     // Some tiles have a row less than others.
-    tilesAtOnce = std::max<int64_t>(1, graph::typicalSize(group->getParentOp(), tiles.count));
+    tilesAtOnce = std::max<int64_t>(1, typical(tiles.count));
     rowsAtOnce = *all;
   }
   if (!isResult)
     rows.scratchBegin = Dim(rowsAtOnce * rowBytes);
-  return success();
-}
-
-/// Whether it pays, for rows of so many bytes of which so many fit the L2.
-LogicalResult Stitch::advise(int64_t rowsOfTile, int64_t fitting, int64_t rowBytes) {
-  const program::Machine &machine = kernel.machine;
-  if (rowsOfTile > fitting)
-    return kernel.adviseAgainst("a tile of its rows takes " + Twine(rowsOfTile * rowBytes) +
-                                " bytes, and " + Twine(fitting * rowBytes) + " stay in the L2");
-  int64_t count = graph::typicalSize(group->getParentOp(), tiles.count);
-  if (machine.workers > 1 && count < 2 * machine.workers)
-    return kernel.adviseAgainst("it has " + Twine(count) + " tiles of rows for " +
-                                Twine(machine.workers) +
-                                " workers; apart, they share the columns of the product");
-  // Apart, the right operand is read once and a result is read back. Here each worker walks the
-  // whole of it, and once more for all rows that fit where it does not stay in the L2.
-  int64_t operand = graph::typicalSize(group->getParentOp(), contraction.layout.operandBytes());
-  int64_t rowCount = graph::typicalSize(group->getParentOp(), rows.rowCount());
-  int64_t walks = machine.workers;
-  if (operand > machine.l2Bytes && rowCount > fitting)
-    walks = std::max<int64_t>(walks, llvm::divideCeil(rowCount, fitting / rowsOfTile * rowsOfTile));
-  int64_t more = (walks - 1) * operand, less = 2 * rowCount * rowBytes;
-  if (more > less)
-    return kernel.adviseAgainst("its right operand would be read " + Twine(walks) + " times, " +
-                                Twine(more) + " bytes more, to move " + Twine(less) +
-                                " bytes less between the two");
   return success();
 }
 

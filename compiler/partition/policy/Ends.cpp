@@ -24,6 +24,9 @@ public:
   size_t mostReaders() const override { return kMostOps; }
   bool joinsParts(const Group &, int64_t) const override { return fuses; }
   bool stitches(const Group &, const Group &) const override { return fuses; }
+  std::string whyApart(const estimate::Stitching &, const program::Machine &) const override {
+    return "";
+  }
   bool joins(const SiblingPair &) const override { return fuses; }
   size_t mostAtOnce() const override { return fuses ? kMostOps : 1; }
 

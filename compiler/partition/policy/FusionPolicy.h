@@ -4,7 +4,9 @@
 #ifndef HEDDLE_PARTITION_POLICY_FUSIONPOLICY_H
 #define HEDDLE_PARTITION_POLICY_FUSIONPOLICY_H
 
+#include "compiler/estimate/Stitching.h"
 #include "compiler/partition/Group.h"
+#include "compiler/program/Machine.h"
 
 namespace heddle::partition {
 
@@ -47,6 +49,10 @@ public:
   virtual bool joinsParts(const Group &product, int64_t parts) const = 0;
   /// Whether a product and the reductions over the rows of its result are one kernel.
   virtual bool stitches(const Group &product, const Group &rows) const = 0;
+  /// Why two kernels are better than the one that `stitches` asked for, or "" if they are not.
+  /// Asked once the kernel's tiles are known.
+  virtual std::string whyApart(const estimate::Stitching &kernel,
+                               const program::Machine &machine) const = 0;
   virtual bool joins(const SiblingPair &pair) const = 0;
   /// Groups that are launched at once, at most.
   virtual size_t mostAtOnce() const = 0;

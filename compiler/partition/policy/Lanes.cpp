@@ -80,8 +80,12 @@ public:
   }
   size_t mostReaders() const override { return kMostCopied; }
   bool joinsParts(const Group &, int64_t parts) const override { return parts <= kMostParts; }
-  /// Always: whether it pays depends on the tiles that its kernel finds, which feedback asks.
+  /// Always: whether it pays depends on the kernel's tiles (whyApart).
   bool stitches(const Group &, const Group &) const override { return true; }
+  std::string whyApart(const estimate::Stitching &kernel,
+                       const program::Machine &machine) const override {
+    return whyApartOnLanes(kernel, machine);
+  }
   bool joins(const SiblingPair &pair) const override { return joinsOnLanes(pair); }
   size_t mostAtOnce() const override { return kMostAtOnce; }
 };

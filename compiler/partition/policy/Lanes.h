@@ -10,6 +10,7 @@ namespace heddle::partition {
 bool isExpensive(mlir::Operation *op);
 bool paysOnLanes(mlir::Operation *op, const Group &group, const Surroundings &around);
 bool joinsOnLanes(const SiblingPair &pair);
+std::string whyApartOnLanes(const estimate::Stitching &kernel, const program::Machine &machine);
 
 } // namespace heddle::partition
 
