@@ -44,7 +44,7 @@ class Taken:
 
 
 def explain(model, schedules):
-    """What the command says of a model's groups."""
+    """Asks the command about a model's groups."""
     folders = [word for folder in schedules for word in ("--schedules", folder)]
     done = tool.run_heddle("cards", "explain", model.path(), "--json", *folders)
     if done.status:

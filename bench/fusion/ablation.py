@@ -1,29 +1,37 @@
-"""What each layer of the partitioner is worth: kernels, bytes moved and time without it.
+"""The worth of each layer of the partitioner: kernels, bytes moved and time without it.
 
-    ./dev bench fusion-ablation [--models NAME...] [--batch N...] [--runs N] [--threads N]
+    ./dev bench ablation [--only bert] [--batch 1 16] [--threads 2] [--rounds 7] [--note]
 
-For each network of table.py: everything; without what cards claim as a whole (attention); without
-Apollo's Layer I (fusion of the rest), II (products stitched to the reductions over their rows) and
-III (regions that are launched at once); without the feedback that splits groups again. Bytes are
-those that kernels read and write per run, weights apart. Time is the median of runs that are
-interleaved, as a ratio to everything: above 1 is slower.
+Networks are those of `./dev bench fusion` and the steps of `./dev bench training`. Variants leave
+out one layer: what cards claim as a whole (attention), Apollo's Layers I (fusion of the rest), II
+(products stitched to the reductions over their rows) and III (regions that are launched at once;
+Zhao et al., MLSys 2022, section 6.4), siblings, and the feedback that splits groups again; or all
+after Apollo's first layers. Bytes are those that kernels read and write per run, weights apart.
+Times are medians of runs by turns, over that of everything: above 1 is slower.
 """
 
-import argparse
-import statistics
+import json
+import tempfile
 import time
+from pathlib import Path
 
 import heddle
 import numpy as np
 import onnxruntime
+from heddle.training import Trainer
 
-from bench.fusion.plan import plan_of
-from bench.networks import fixed as networks
+from bench.fusion.table import plan_of
+from bench.kernels import report, turns
+from bench.networks import fixed, trained
+from bench.training import worker
+from bench.training.bench import exported
 
 LAYERS = {"cards": "cards", "I": "fusion", "II": "stitch", "siblings": "siblings",
           "III": "regions", "feedback": "feedback"}
-VARIANTS = {"everything": None} | {f"without {name}": layer for name, layer in LAYERS.items()} | {
-    "without all": ",".join(LAYERS.values())}
+UP_TO = {"none": "cards,fusion,siblings,stitch,regions", "I": "stitch,regions", "I+II": "regions"}
+VARIANTS = {"everything": ""} | {f"without {name}": layer for name, layer in LAYERS.items()} | {
+    f"{name}{text}": layers + more for name, layers in UP_TO.items()
+    for text, more in (("", ""), (", no feedback", ",feedback"))}
 
 
 def feeds_of(path):
@@ -32,54 +40,81 @@ def feeds_of(path):
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     feeds = {}
     for value in session.get_inputs():
-        if value.type == "tensor(int64)":
-            ones = "mask" in value.name
-            feeds[value.name] = (np.ones if ones else lambda shape, _: random.integers(
-                0, 30000, shape))(value.shape, np.int64)
+        if "mask" in value.name:
+            feeds[value.name] = np.ones(value.shape, np.int64)
+        elif value.type == "tensor(int64)":
+            feeds[value.name] = random.integers(0, 30000, value.shape)
         else:
             feeds[value.name] = random.standard_normal(value.shape).astype(np.float32)
     return feeds
 
 
-def session_of(path, without, threads):
-    return heddle.Session(heddle.compile(str(path), without=without, threads=threads),
-                          threads=threads)
+def run_of(path, without, threads):
+    """A run of a network without some layers."""
+    module = heddle.compile(str(path), without=without or None, threads=threads)
+    session, feeds = heddle.Session(module, threads=threads), feeds_of(path)
+    return lambda: session.run(None, feeds)
 
 
-def measure(path, runs, threads):
-    """Yields (variant, its layers, median time as a ratio to everything). Two sessions live at a
-    time: the weights of a large model are in each."""
-    feeds = feeds_of(path)
-    everything = session_of(path, None, threads)
-    for variant, without in VARIANTS.items():
-        sessions = (everything, session_of(path, without, threads) if without else everything)
-        times = ([], [])
-        for turn in range(runs + 1 if without else 0):
-            for session, taken in zip(sessions, times):
-                start = time.perf_counter()
-                session.run(None, feeds)
-                if turn:  # the first is to warm up
-                    taken.append(time.perf_counter() - start)
-        ratio = statistics.median(times[1]) / statistics.median(times[0]) if without else 1.0
-        yield variant, without, ratio
+def step_of(network, path, without, threads):
+    """A step of training without some layers."""
+    trainer = Trainer(path, network.loss, optimizer=network.optimizer, threads=threads,
+                      learning_rate=worker.RATE[network.optimizer], cache=False,
+                      recipe={"class_axis": network.class_axis}, without=without or None)
+    feeds = {name: value.numpy() for name, value in trained.seeded(network)[1].items()}
+    return lambda: trainer.step(feeds)
+
+
+def cases(given, folder):
+    """(name, path, function of layers that gives a call, options of the command) of each."""
+    for name in fixed.NETWORKS:
+        for batch in given.batch:
+            if given.only in f"{name} {batch}":
+                path = fixed.export(name, batch, 17)
+                yield (f"{name} {batch}", path,
+                       lambda without, path=path: run_of(path, without, given.threads), [])
+    for network in trained.NETWORKS:
+        name = f"step of {network.name}"
+        if given.only in name:
+            path, recipe = exported(network), Path(folder) / f"{network.name}.json"
+            recipe.write_text(json.dumps({"loss": network.loss, "optimizer": network.optimizer,
+                                          "class_axis": network.class_axis}), encoding="utf-8")
+            yield (name, path, lambda without, network=network, path=path: step_of(
+                network, path, without, given.threads), ["--training", recipe])
+
+
+def compare(given):
+    """Figures of each network and variant. Two compiled forms live at a time: the weights of a
+    large model are in each."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, path, make, options in cases(given, folder):
+            everything = turns.timed_calls(make(""), time.perf_counter)
+            for variant, without in VARIANTS.items():
+                plan, ratio = plan_of(path, without, given.threads, *options), 1.0
+                if without:
+                    other = turns.timed_calls(make(without), time.perf_counter)
+                    times = turns.by_turns({"everything": everything, variant: other},
+                                           given.rounds, given.turn / 1000)
+                    ratio = turns.ratio(times, variant, "everything")["ratio"]
+                yield {"network": name, "variant": variant, **plan, "ratio": ratio}
+
+
+def lines(found):
+    """The table, and a summary of each variant."""
+    yield from report.table(["network", "variant", "kernels", "MiB moved", "time"], [
+        (each["network"], each["variant"], each["kernels"], f"{each['moved'] / 2**20:.1f}",
+         f"{each['ratio']:.2f}") for each in found])
+    yield ""
+    for variant in list(VARIANTS)[1:]:
+        of = [each for each in found if each["variant"] == variant]
+        yield f"- {variant} over everything: {report.summary(of)}."
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--models", nargs="*", choices=networks.NETWORKS,
-                        default=["bert", "gpt2", "t5", "vit"])
-    parser.add_argument("--batch", nargs="*", type=int, default=[1, 16])
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--threads", type=int, default=2)
-    arguments = parser.parse_args()
-    print(f"{'model':8}{'batch':>6}  {'variant':18}{'kernels':>8}{'MiB moved':>11}{'time':>7}")
-    for name in arguments.models:
-        for batch in arguments.batch:
-            path = networks.export(name, batch, 17)
-            for variant, without, ratio in measure(path, arguments.runs, arguments.threads):
-                _, launches, moved = plan_of(path, without, arguments.threads)
-                print(f"{name:8}{batch:6}  {variant:18}{launches:8}{moved / 2**20:11.1f}"
-                      f"{ratio:7.2f}", flush=True)
+    options = report.arguments(__doc__, rounds=7, turn_ms=0)
+    options.add_argument("--batch", nargs="*", type=int, default=[1, 16])
+    options.add_argument("--threads", type=int, default=2)
+    report.tell("ablation", options.parse_args(), compare, lines)
 
 
 if __name__ == "__main__":

@@ -33,17 +33,21 @@ def node_count(path):
     return count(onnx.load(path, load_external_data=False).graph)
 
 
-def compile_report(path, *options):
-    """What the compiler says of a model."""
-    plan = path.with_suffix(".plan")
-    done = tool.run_heddle("compile", path, "-o", path.with_suffix(".o"), "--plan-out", plan,
-                           "--json", *options)
+def plan_of(path, without, threads, *options):
+    """Counts of a model's plan without some layers of the partitioner: groups, kernels, which are
+    groups, but for those of a region, which are one, launches, and the bytes that kernels read and
+    write in a run, weights apart."""
+    layers = ("--without", without) if without else ()
+    done = tool.run_heddle("explain", path, "--json", "--threads", threads, *layers, *options)
     if done.status:
         sys.exit(done.errors.strip())
-    groups = json.loads(plan.read_text(encoding="utf-8"))["groups"]
-    regions = [group["region"] for group in groups if "region" in group]
-    kernels = len(groups) - len(regions) + len(set(regions))
-    return json.loads(done.output)["report"] | {"kernels": kernels}
+    told = json.loads(done.output)
+    groups = told["groups"]
+    regions = [group["region"] for group in groups if group.get("region") is not None]
+    return {"groups": len(groups), "kernels": len(groups) - len(regions) + len(set(regions)),
+            "launches": told["launches"],
+            "moved": sum(group["read_bytes"] + group["written_bytes"] - group["weight_bytes"]
+                         for group in groups)}
 
 
 def inductor_kernels(name, batch):
@@ -75,9 +79,9 @@ def main():
         counted = inductor_kernels(name, arguments.batch) if arguments.inductor else "-"
         for opset in arguments.opset:
             path = networks.export(name, arguments.batch, opset)
-            report = compile_report(path)
-            print(f"{name:8}{opset:6}{node_count(path):7}{report['groups']:8}"
-                  f"{report['kernels']:9}{report['launches']:10}{PLUS[name][1]:6}"
+            plan = plan_of(path, "", 1)
+            print(f"{name:8}{opset:6}{node_count(path):7}{plan['groups']:8}"
+                  f"{plan['kernels']:9}{plan['launches']:10}{PLUS[name][1]:6}"
                   f"{counted:>10}", flush=True)
 
 

@@ -129,7 +129,7 @@ def torch_call(layer, wanted, feeds):
 
 
 def case(layer, wanted, given):
-    """What is timed, after both have given the same."""
+    """The timed calls of both engines, after they have given the same."""
     def drawn(*shape):
         return np.random.default_rng(1).standard_normal(shape, np.float32)
     feeds = {"x": drawn(given.batch, layer.size, layer.size, layer.channels),
@@ -147,7 +147,7 @@ def case(layer, wanted, given):
 
 
 def compare(given):
-    """What was found of each layer."""
+    """Times of each layer and gradient."""
     import torch
     torch.set_num_threads(given.threads)
     for layer in LAYERS:
@@ -170,19 +170,21 @@ def rows(found):
                f"{1e-9 * each['flops'] / seconds:.0f}", report.spread(each))
 
 
+def lines(found):
+    """The table and the means."""
+    yield from report.table(["layer", "gradient", "heddle, ms", "GFLOP/s", "PyTorch / heddle"],
+                            rows(found))
+    for name in WANTED:
+        of = [each for each in found if each["of"] == name]
+        yield f"- {name}: {report.summary(of)} (goal: mean {GOAL}, least {LEAST})."
+
+
 def main():
     options = report.arguments(__doc__, rounds=5, turn_ms=50)
     options.add_argument("--batch", type=int, default=16)
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--of", nargs="+", default=list(WANTED), choices=list(WANTED))
-    given = options.parse_args()
-    found = report.last("convolution-backward") if given.last else list(compare(given))
-    lines = report.table(["layer", "gradient", "heddle, ms", "GFLOP/s", "PyTorch / heddle"],
-                         rows(found))
-    for name in WANTED:
-        of = [each for each in found if each["of"] == name]
-        lines.append(f"- {name}: {report.summary(of)} (goal: mean {GOAL}, least {LEAST}).")
-    report.publish("convolution-backward", lines, found, given)
+    report.tell("convolution-backward", options.parse_args(), compare, lines)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is timed: the heddle command, a model compiled into this process, ONNX Runtime."""
+"""Timed engines: the heddle command, a model compiled into this process, ONNX Runtime."""
 
 import ctypes
 import json
@@ -10,7 +10,7 @@ from bench.models import tool
 
 
 def heddle(*words):
-    """What the command prints."""
+    """Runs the command; its output."""
     return subprocess.run([tool.find_heddle(), *map(str, words)], check=True, capture_output=True,
                           text=True).stdout
 

@@ -1,4 +1,4 @@
-"""What is told of ratios: means, tables, and the note that keeps them."""
+"""Reports of ratios: means, tables, and the note that keeps them."""
 
 import argparse
 import datetime
@@ -15,7 +15,7 @@ NOTES = tool.ROOT / "bench" / "notes"
 
 
 def geometric_mean(values):
-    """Of ratios; 1 where there are none."""
+    """The geometric mean of ratios; 1 where there are none."""
     values = list(values)
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
 
@@ -62,7 +62,7 @@ def arguments(doc, rounds, turn_ms):
 
 
 def last(name):
-    """What the last run of a command found."""
+    """The figures of the last run of a command."""
     place = STORE / f"{name}.json"
     if not place.exists():
         raise SystemExit(f"there is no {place}: './dev bench {name}' without --last makes it")
@@ -77,6 +77,12 @@ def with_section(text, name, lines):
         before, after = text[:text.index(begin)], text[text.index(end) + len(end):]
         return before + block + after
     return f"{text.rstrip()}\n\n## {name}\n\n{block}\n"
+
+
+def tell(name, given, measure, lines):
+    """Publishes `lines(found)` of what `measure(given)` yields, or of what the last run found."""
+    found = last(name) if given.last else list(measure(given))
+    publish(name, list(lines(found)), found, given)
 
 
 def publish(name, lines, found, given):

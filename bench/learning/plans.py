@@ -61,15 +61,15 @@ def models(options, folder):
     yield from sources.real(options.catalogue)
 
 
-def compare(path, plan, turns):
+def compare(path, plan, rounds):
     """(seconds by the rules, theirs by the plan's: the median of turns)."""
     modules = [heddle.compile(str(path), threads=1, cache=False, plan=each)
                for each in (None, str(plan))]
-    return choosing.by_turns(modules, choosing.feeds_of(modules[0]), turns)
+    return choosing.ratio_of(modules, choosing.feeds_of(modules[0]), rounds)
 
 
 def measure(name, path, variant, options):
-    """What one search has found, as a dict."""
+    """The result of one search, as a dict."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder) / "found.json"
         command = [tool.find_heddle(), "tune", path, "--plans", *VARIANTS[variant], "-o", plan,

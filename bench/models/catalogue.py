@@ -30,7 +30,7 @@ class Model:
     exported: bool = False
 
     def path(self) -> Path:
-        """Where the ONNX file lies, fetched when it is not there yet."""
+        """The path of the ONNX file, fetched when it is not there yet."""
         return self.source()
 
     def make_feeds(self, seed: int = 7) -> list[Feeds]:

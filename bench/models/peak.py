@@ -6,7 +6,7 @@
 the machine's measured peaks: of multiply-adds or of memory, whichever takes longer. A kernel's
 weight is its part of its own model's time, so that a large model counts no more than a small one;
 kernels of equal loops and sizes are one, and their weights are added, in one model and in several.
-What is lost is the weight times what lies above the bound. Kernels whose data stays in a cache may
+The loss is the weight times the time above the bound. Kernels whose data stays in a cache may
 be faster than the bound of memory: they count as 1.
 """
 
@@ -62,7 +62,7 @@ def fixed(case, feeds, folder):
 
 
 def explain(case, seconds):
-    """What the command says of a case's groups: bounds need sizes that are numbers."""
+    """Asks the command about a case's groups: bounds need sizes that are numbers."""
     with tempfile.TemporaryDirectory() as name:
         folder, feeds = Path(name), case.make_feeds(1)
         model = fixed(case, feeds, folder)
@@ -75,7 +75,7 @@ def explain(case, seconds):
 
 
 def signature(group):
-    """What makes two groups the same kernel."""
+    """The key by which two groups are the same kernel."""
     inputs = [each.get("type", "") for each in group["inputs"]]
     outputs = [each.get("type", "") for each in group["outputs"]]
     return json.dumps([group["card"], group["knobs"], group["key"], inputs, outputs])

