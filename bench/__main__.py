@@ -68,14 +68,10 @@ BENCHMARKS = {
     "ops": Benchmark(
         "ops.bench", "how fast is every op alone beside ONNX Runtime, small, usual and large?",
         "--match Relu --sizes small --rounds 1 --turn 1"),
-    "fusion": Benchmark(
-        "fusion.table",
-        "how many kernels do the transformers of PluS's Table 1 become? `--inductor`: and with "
-        "TorchInductor?",
-        "--models bert --opset 17 --batch 1", MODELS),
     "ablation": Benchmark(
-        "fusion.ablation",
-        "what is each layer of the partitioner worth, in networks and in steps of training?",
+        "ablation",
+        "what is each layer of the partitioner worth, in the transformers of PluS's Table 1 and in "
+        "steps of training?",
         "--only wide_deep --rounds 1", PEERS),
     "go": Benchmark(
         "learning.go",

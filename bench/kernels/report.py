@@ -5,8 +5,6 @@ import datetime
 import json
 import math
 import os
-import re
-from pathlib import Path
 
 from bench.models import tool
 
@@ -44,9 +42,7 @@ def table(heads, rows):
 
 def machine():
     """A line on the machine, now."""
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return (f"{found[1] if found else 'unknown CPU'}, {os.cpu_count()} virtual cores, load "
-            f"{os.getloadavg()[0]:.1f}, {datetime.date.today()}")
+    return f"{tool.machine()}, load {os.getloadavg()[0]:.1f}, {datetime.date.today()}"
 
 
 def arguments(doc, rounds, turn_ms):

@@ -38,7 +38,7 @@ class Model:
         return [make(np.random.default_rng(seed + i)) for i, make in enumerate(self.feeds)]
 
 
-def _image(name: str, *shape: int, low=-1.0, high=1.0, mean=None):
+def _image(name: str, *shape: int, low=-1.0, high=1.0):
     """A smooth picture with some noise: pure noise is nothing that a trained network has seen."""
 
     def make(random: np.random.Generator) -> Feeds:

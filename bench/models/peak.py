@@ -67,11 +67,8 @@ def explain(case, seconds):
         folder, feeds = Path(name), case.make_feeds(1)
         model = fixed(case, feeds, folder)
         feeds = {key: value for key, value in feeds.items() if key not in case.constants}
-        done = tool.run_heddle("explain", model, "--measure", "--json", "--threads", 1, "--time",
-                               seconds, *tool.input_options(feeds, folder / "inputs"))
-    if done.status:
-        raise RuntimeError((done.errors.strip().splitlines() or ["no message"])[0])
-    return done.output
+        return tool.checked("explain", model, "--measure", "--json", "--threads", 1, "--time",
+                            seconds, *tool.input_options(feeds, folder / "inputs")).output
 
 
 def signature(group):

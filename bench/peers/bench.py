@@ -22,7 +22,6 @@ from pathlib import Path
 import numpy as np
 
 from bench.models import tool
-from bench.models.bench import machine
 from bench.models.sources import Missing
 from bench.peers import agreement, cases, rounds
 from bench.peers.engines import engines
@@ -244,7 +243,7 @@ def bench(case, batch, threads, options, chosen):
                                pause_s=options.pause / 1000)
             setting = Setting(threads, cores, options.limit, pace, options.fresh)
             result = wanted | {
-                "date": datetime.date.today().isoformat(), "machine": machine(),
+                "date": datetime.date.today().isoformat(), "machine": tool.machine(),
                 "seconds": options.seconds, "limit_s": options.limit,
                 "engines": contest(case, batch, setting, chosen)}
             del result["versions"]

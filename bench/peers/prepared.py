@@ -15,7 +15,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.models.bench import machine
+from bench.models import tool
 from bench.peers.member import Failed, Late, Member
 
 FOUND = "found.json"
@@ -44,7 +44,7 @@ def name_of(engine, job, contest, model):
     constants = {name: value.tolist() for name, value in job.inputs().items()
                  if name in job.constants}
     parts = [model, job.network, engine.name, engine.version(), engine.options,
-             getattr(module, "SETTINGS", []), sizes, constants, machine(), threads]
+             getattr(module, "SETTINGS", []), sizes, constants, tool.machine(), threads]
     stem = f"{contest}-t{threads}" if threads else contest
     return f"{stem}-{engine.name}", hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

@@ -14,7 +14,6 @@ import sys
 import time
 
 from bench.models import tool
-from bench.models.bench import machine
 from bench.models.sources import Missing
 from bench.peers import cases
 from bench.peers.bench import Contest, Setting
@@ -81,7 +80,8 @@ def main(arguments=None):
             print(f"{name:18}{threads:8}{both}{row['ratio']:8.2f}"
                   f"{row['ratio_q1']:8.2f}..{row['ratio_q3']:.2f}", flush=True)
     STORE.parent.mkdir(parents=True, exist_ok=True)
-    STORE.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1), encoding="utf-8")
+    found = {"machine": tool.machine(), "rows": rows}
+    STORE.write_text(json.dumps(found, indent=1), encoding="utf-8")
     return 0 if rows else 1
 
 

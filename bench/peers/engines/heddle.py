@@ -21,11 +21,7 @@ def version():
 
 def prepare(job):
     """Compiles with the command, which is a process of its own."""
-    done = tool.run_heddle("compile", job.model, "-o", job.path("model.so"), "--threads",
-                           job.threads)
-    if done.status:
-        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
-        raise RuntimeError(lines[0])
+    done = tool.checked("compile", job.model, "-o", job.path("model.so"), "--threads", job.threads)
     return {"seconds": done.seconds, "compiler_peak_bytes": done.peak_bytes}
 
 
