@@ -1,6 +1,6 @@
 """The worth of each layer of the partitioner: kernels, bytes moved and time without it.
 
-    ./dev bench ablation [--only bert] [--batch 1 16] [--threads 2] [--rounds 7] [--note]
+    ./dev bench ablation [--only bert] [--batch 1 16] [--threads 2] [--rounds 7]
 
 Networks are the transformers of PluS's Table 1 (Wu et al., USENIX ATC 2025), beside the kernels
 that PluS reports, and the steps of `./dev bench training`. Variants leave out one layer: what cards

@@ -1,6 +1,6 @@
 """One artefact for all lengths, tuned for all at once, beside one for each length.
 
-    ./dev bench dynamic [--only NT] [--lengths 5 24] [--all] [--note]
+    ./dev bench dynamic [--only NT] [--lengths 5 24] [--all]
 
 The work is that of BERT at batch 16, as in DietCode (Zheng et al., MLSys 2022): products by
 constants, both batched products of attention, attention as one kernel; and whole models of the

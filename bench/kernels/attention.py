@@ -1,6 +1,6 @@
 """Attention of 12 heads of 64 with a mask, as exporters write it, against ONNX Runtime's.
 
-    ./dev bench attention [--note]
+    ./dev bench attention
 
 One thread. The network is that of a transformer between its projections: reshapes, transposes,
 MatMul, a scale, an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a

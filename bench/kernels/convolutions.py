@@ -1,6 +1,6 @@
 """Every convolution of eight CNNs against oneDNN's, batch 1, one thread.
 
-    ./dev bench convolutions [--note]
+    ./dev bench convolutions
 
 oneDNN has its filters and images in its own layouts ahead, and is the fastest of its algorithms
 direct, Winograd and auto, and of channels last. Ours is the kernel that a network has: channels
@@ -129,10 +129,10 @@ def sized(network, size):
     return network
 
 
-def all_convolutions():
+def all_convolutions(models=MODELS):
     """{convolution: names of the models that have it}."""
     found = {}
-    for name in MODELS:
+    for name in models:
         try:
             network = onnx.load(exported(name))
         except Missing as missing:

@@ -1,6 +1,6 @@
 """f32 products with constant weights against oneDNN's, one thread.
 
-    ./dev bench matmuls [--note]
+    ./dev bench matmuls
 
 oneDNN has its weights packed ahead (format any), and is the faster of its primitives matmul and
 inner product, with plain sources and results or ones in its own layouts. Both are timed in loops of

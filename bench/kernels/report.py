@@ -1,4 +1,4 @@
-"""Reports of ratios: means, tables, and the note that keeps them."""
+"""Reports of ratios: means and tables, and the figures of the last run."""
 
 import argparse
 import datetime
@@ -9,7 +9,6 @@ import os
 from bench.models import tool
 
 STORE = tool.RESULTS / "kernels"
-NOTES = tool.ROOT / "bench" / "notes"
 
 
 def geometric_mean(values):
@@ -52,8 +51,6 @@ def arguments(doc, rounds, turn_ms):
     options.add_argument("--turn", type=float, default=turn_ms, help="milliseconds of a turn")
     options.add_argument("--only", default="", help="those whose name has this in it")
     options.add_argument("--last", action="store_true", help="tell what the last run measured")
-    options.add_argument("--note", action="store_true",
-                         help="write the tables into bench/notes/DATE-kernels.md")
     return options
 
 
@@ -65,16 +62,6 @@ def last(name):
     return json.loads(place.read_text(encoding="utf-8"))["found"]
 
 
-def with_section(text, name, lines):
-    """The note with the figures of one command replaced, or added; what is around them stays."""
-    begin, end = f"<!-- figures of {name} -->", f"<!-- end of {name} -->"
-    block = "\n".join([begin, *lines, end])
-    if begin in text and end in text:
-        before, after = text[:text.index(begin)], text[text.index(end) + len(end):]
-        return before + block + after
-    return f"{text.rstrip()}\n\n## {name}\n\n{block}\n"
-
-
 def tell(name, given, measure, lines):
     """Publishes `lines(found)` of what `measure(given)` yields, or of what the last run found."""
     found = last(name) if given.last else list(measure(given))
@@ -82,7 +69,7 @@ def tell(name, given, measure, lines):
 
 
 def publish(name, lines, found, given):
-    """Prints the lines, keeps what was found as JSON and, if wanted, the lines in the note."""
+    """Prints the lines, and keeps what was found as JSON."""
     STORE.mkdir(parents=True, exist_ok=True)
     place = STORE / f"{name}.json"
     if not given.last:
@@ -92,8 +79,3 @@ def publish(name, lines, found, given):
     lines = [f"`./dev bench {name}`, {kept['options']['rounds']} rounds, turns of "
              f"{kept['options']['turn']:g} ms; {kept['machine']}.", "", *lines]
     print("\n".join(lines), flush=True)
-    if given.note:
-        note = NOTES / f"{datetime.date.today()}-kernels.md"
-        text = note.read_text(encoding="utf-8") if note.exists() else (
-            "# How near is each kernel to its peers and to the machine's limits?\n")
-        note.write_text(with_section(text, name, lines), encoding="utf-8")

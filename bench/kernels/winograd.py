@@ -1,6 +1,6 @@
 """3x3 convolutions: in tiles of 4x4 and of 2x2 pixels, direct, as oneDNN has them, and as chosen.
 
-    ./dev bench winograd [--threads 1] [--knobs JSON] [--note]
+    ./dev bench winograd [--threads 1] [--knobs JSON]
     ./dev bench winograd --errors
 
 Each layer is compiled with a plan for each form, and the forms run by turns. With `--errors`, their

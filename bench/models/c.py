@@ -1,6 +1,6 @@
 """Models as C files, compiled by C compilers, beside Heddle's own machine code.
 
-    ./dev bench c [--note]
+    ./dev bench c
 
 `heddle compile --target c` writes a model as one file of C99, for any machine; Heddle's own code is
 made for this one. Each C compiler takes the file with each list of flags; all run in one process by

@@ -1,6 +1,6 @@
 """Which kernels of all models take the time, and how far are they from the machine's limits?
 
-    ./dev bench peak [--note]
+    ./dev bench peak
 
 `heddle explain --measure` times each kernel of each model (batch 1, one thread) and bounds it by
 the machine's measured peaks: of multiply-adds or of memory, whichever takes longer. A kernel's

@@ -1,7 +1,7 @@
 """Times every op alone beside ONNX Runtime, and writes docs/generated/ops-speed.md.
 
-    ./dev bench ops [--match TopK] [--sizes small usual large]
-                                               [--threads 1 2] [--rounds 5] [--turn 5] [--write]
+    ./dev bench ops [--match TopK] [--sizes small usual large] [--threads 1 2] [--rounds 5]
+                    [--turn 5] [--write]
 
 Both run in one process by turns, with inputs and outputs in place; outputs are compared first, and
 a case whose outputs differ is listed rather than timed. What was found is kept in
@@ -69,7 +69,7 @@ def measure(row, size, threads, given):
 
 
 def is_asked(name, given):
-    return any(part.lower() in name.lower() for part in given.match) or name in given.names
+    return any(part.lower() in name.lower() for part in given.match)
 
 
 def place_of(threads):
@@ -108,17 +108,14 @@ def bench(threads, given):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--match", nargs="+", default=[], metavar="PART",
+    options.add_argument("--match", nargs="+", default=[""], metavar="PART",
                          help="those whose name has one of these in it")
-    options.add_argument("--names", nargs="+", default=[], metavar="NAME", help="these alone")
     options.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     options.add_argument("--threads", type=int, nargs="+", default=[1])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--turn", type=float, default=5, help="milliseconds of a turn")
     options.add_argument("--write", action="store_true", help="write docs/generated/ops-speed.md")
     given = options.parse_args()
-    if not given.match and not given.names:
-        given.match = [""]
     for threads in given.threads:
         bench(threads, given)
         print("\n" + report.summary([each for each in kept(threads).values()

@@ -1,7 +1,7 @@
 """Transformer encoders over batches of texts of different lengths, without padding.
 
     ./dev bench ragged [--networks layer bert_base] [--sets RACE CoLA] [--batch 32 64 128]
-                       [--threads 1 2] [--parts 2 4 8 16] [--add] [--note]
+                       [--threads 1 2] [--parts 2 4 8 16] [--add]
 
 `layer` is CoRa's (Fegade et al., MLSys 2022): 512 wide, 8 heads, 2048 between; `bert_base` all 12
 layers and the embeddings. Lengths are drawn from the 64-quantiles of eight data sets

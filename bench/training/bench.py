@@ -1,6 +1,6 @@
 """Training steps beside JAX (XLA), torch.compile (Inductor) and PyTorch's eager mode.
 
-    ./dev bench training [--only bert] [--threads 1 2] [--rounds 5] [--note]
+    ./dev bench training [--only bert] [--threads 1 2] [--rounds 5]
 
 Every engine has the same first weights, batch and optimiser (bench/networks/trained.py), in a
 process of its own; only one of them runs at a time, in an order drawn anew each round. First all

@@ -79,14 +79,6 @@ def test_everything_has_a_turn_a_round():
     assert asked[2:] == [turns.WARM, 10] * 4
 
 
-def test_a_note_keeps_what_stands_around_the_figures():
-    note = report.with_section("# Title\n", "a", ["one"])
-    note = note.replace("## a\n", "## a\n\nBecause.\n")
-    again = report.with_section(note, "a", ["two"])
-    assert "Because." in again and "two" in again and "one" not in again
-    assert again.index("two") < report.with_section(again, "b", ["three"]).index("three")
-
-
 def group(seconds, of_bound, card="conv"):
     return {"card": card, "knobs": {"m": 8}, "key": "p*", "seconds": seconds,
             "of_bound": of_bound, "inputs": [{"type": "4 x f32", "bytes": 16}],
