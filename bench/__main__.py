@@ -40,11 +40,10 @@ BENCHMARKS = {
         "--models light_squeezenet --threads 1", MODELS),
     "peers": Benchmark(
         "peers.bench",
-        "how fast is Heddle beside ONNX Runtime, OpenVINO, TorchInductor, IREE and TVM?",
-        "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1", PEERS),
-    "serving": Benchmark(
-        "peers.serving", "how many runs a second for eight callers at once, beside ONNX Runtime?",
-        "--models silero_vad --threads 1 --callers 2 --seconds 0.1 --rounds 1", PEERS),
+        "how fast is Heddle beside ONNX Runtime, OpenVINO, TorchInductor, IREE and TVM? "
+        "`--callers`: and with several callers at once?",
+        "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1 --callers "
+        "2", PEERS),
     "peers-table": Benchmark(
         "peers.table", "writes what `peers` found into README.md and docs/generated/peers.md",
         "--into build/bench/quick", PEERS),

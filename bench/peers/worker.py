@@ -98,7 +98,7 @@ class Worker:
         return {"cpu_s": seconds_of_cpu() - before}
 
     def serve(self, callers, seconds):
-        """Runs a second of a few caller threads; see serving.py."""
+        """Runs a second of a few caller threads; see callers.py."""
         from bench.peers import callers as several
         return several.throughput(self.loaded, callers, seconds)
 

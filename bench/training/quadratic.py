@@ -60,11 +60,10 @@ def digits():
                             stratify=found.target, random_state=0)
 
 
-def accuracy(model, epochs, seed, data):
-    """The share of digits that are right, of those that were not learned from."""
+def trainer_of(model, images, labels, epochs, seed):
+    """A trainer that has learned these images."""
     from heddle.training import Trainer, cosine
 
-    images, asked, labels, wanted = data
     random = np.random.default_rng(seed)
     steps = epochs * (len(images) // BATCH)
     trainer = Trainer(model, optimizer="adamw", learning_rate=cosine(4e-3, steps, warmup=30),
@@ -74,6 +73,13 @@ def accuracy(model, epochs, seed, data):
         for first in range(0, len(images) - BATCH + 1, BATCH):
             chosen = order[first:first + BATCH]
             trainer.step({"images": images[chosen], "labels": labels[chosen]})
+    return trainer
+
+
+def accuracy(model, epochs, seed, data):
+    """The share of digits that are right, of those that were not learned from."""
+    images, asked, labels, wanted = data
+    trainer = trainer_of(model, images, labels, epochs, seed)
     _, outputs = trainer.evaluate({"images": asked, "labels": wanted})
     return float((outputs["scores"].argmax(1) == wanted).mean())
 
@@ -82,23 +88,14 @@ def built(widths, epochs, seed, data):
     """The builder on a deeper network."""
     import heddle
     from heddle_lab import quadratic
-    from heddle.training import Trainer, cosine
 
     images, asked, labels, wanted = data
     held = len(images) // 5  # decides what is taken out; what was asked tells how good that is
-    learned, judged = (images[held:], labels[held:]), (images[:held], labels[:held])
-    random = np.random.default_rng(seed)
 
     def train(model):
-        steps = epochs * (len(learned[0]) // BATCH)
-        trainer = Trainer(model, optimizer="adamw", learning_rate=cosine(4e-3, steps, warmup=30),
-                          seed=seed, threads=1)
-        for _ in range(steps):
-            chosen = random.integers(0, len(learned[0]), BATCH)
-            trainer.step({"images": learned[0][chosen], "labels": learned[1][chosen]})
-        return trainer.trained()
+        return trainer_of(model, images[held:], labels[held:], epochs, seed).trained()
 
-    def accuracy(model, images=judged[0], labels=judged[1]):
+    def accuracy(model, images=images[:held], labels=labels[:held]):
         scores, = heddle.compile(model, threads=1).run(None, {"images": images})
         return float((scores.argmax(1) == labels).mean())
 
