@@ -26,7 +26,7 @@ import onnx
 from bench.kernels import engines, report, turns
 from bench.kernels.layers import model, node, normal
 from bench.kernels.turns import timed_calls
-from bench.models import sources
+from bench.models import sources, tool
 
 LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
 BATCH, HEADS, SIZE = 16, 12, 64
@@ -117,9 +117,9 @@ def known_of(case):
 
 def tuned(case, records, seconds, *more):
     """Seconds of a tuning into these records."""
-    found = json.loads(engines.heddle("tune", case.path, "--records", records, "--threads", 1,
-                                      "--time", seconds, "--json", *known_of(case), *more))
-    return found["seconds"]
+    done = tool.checked("tune", case.path, "--records", records, "--threads", 1, "--time", seconds,
+                        "--json", *known_of(case), *more)
+    return json.loads(done.output)["seconds"]
 
 
 def feeds_of(case, size):
@@ -148,7 +148,7 @@ def session(case, sizes=None, **options):
 def with_library(case):
     """The products by oneDNN's functions, or None where it takes none of them."""
     plan = heddle.compile(str(case.path), threads=1, shapes=case.sizes, load=False).plan
-    told = json.loads(engines.heddle("explain", case.path, "--json", *known_of(case)))
+    told = json.loads(tool.checked("explain", case.path, "--json", *known_of(case)).output)
     offered = {(group["name"], offer["card"]) for group in told["groups"]
                for offer in group["offers"] if offer["refusal"] is None}
     taken = [group for group in plan["groups"]

@@ -12,7 +12,6 @@ is compiled, and the artefacts run by turns on one thread, by its own clock.
 import argparse
 import json
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -60,11 +59,7 @@ def networks(options, folder):
 
 
 def said(*arguments):
-    done = subprocess.run([tool.find_heddle(), *map(str, arguments), "--threads", "1", "--json"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"heddle {arguments[0]}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(tool.checked(*arguments, "--threads", "1", "--json").output)
 
 
 def groups_of(name, path, options):

@@ -91,7 +91,7 @@ def compare(model, given):
     """Times of one model, a row for each command."""
     feeds, path = model.make_feeds()[0], str(model.path())
     source = BUILT / f"{model.name}.c"
-    engines.heddle("compile", path, "--target", "c", "--no-cache", "-o", source)
+    tool.checked("compile", path, "--target", "c", "--no-cache", "-o", source)
     native = engines.Heddle(path, feeds)
     native.call()
     runtime, _ = engines.onnxruntime_call(path, feeds)

@@ -27,7 +27,6 @@ class Model:
     source: Callable[[], Path]
     feeds: tuple[Callable[[np.random.Generator], Feeds], ...]
     quantised: bool = False
-    exported: bool = False
 
     def path(self) -> Path:
         """The path of the ONNX file, fetched when it is not there yet."""
@@ -124,7 +123,7 @@ def _tokens(batch: int, length: int, vocabulary: int):
 
 
 def _exported(name: str, *feeds) -> Model:
-    return Model(name, lambda: sources.exported(name), feeds, exported=True)
+    return Model(name, lambda: sources.exported(name), feeds)
 
 
 def _light(name: str, data: str) -> Model:
