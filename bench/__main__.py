@@ -10,6 +10,7 @@ A quick run takes the tests' environment where that is not there, and keeps its 
 """
 
 import os
+import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,11 +40,10 @@ BENCHMARKS = {
         "--models light_squeezenet --threads 1", MODELS),
     "peers": Benchmark(
         "peers.bench",
-        "how fast is Heddle beside ONNX Runtime, OpenVINO, TorchInductor, IREE and TVM?",
-        "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1", PEERS),
-    "serving": Benchmark(
-        "peers.serving", "how many runs a second for eight callers at once, beside ONNX Runtime?",
-        "--models silero_vad --threads 1 --callers 2 --seconds 0.1 --rounds 1", PEERS),
+        "how fast is Heddle beside ONNX Runtime, OpenVINO, TorchInductor, IREE and TVM? "
+        "`--callers`: and with several callers at once?",
+        "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1 --callers "
+        "2", PEERS),
     "peers-table": Benchmark(
         "peers.table", "writes what `peers` found into README.md and docs/generated/peers.md",
         "--into build/bench/quick", PEERS),
@@ -67,18 +67,11 @@ BENCHMARKS = {
     "ops": Benchmark(
         "ops.bench", "how fast is every op alone beside ONNX Runtime, small, usual and large?",
         "--match Relu --sizes small --rounds 1 --turn 1"),
-    "forests": Benchmark(
-        "forests.bench",
-        "how fast are trained ensembles of trees beside ONNX Runtime, lleaves and treelite?",
-        "--rounds 1 --turn 1", ("bench/forests/requirements.txt", "forests")),
-    "fusion": Benchmark(
-        "fusion.table",
-        "how many kernels do the transformers of PluS's Table 1 become? `--inductor`: and with "
-        "TorchInductor?",
-        "--models bert --opset 17 --batch 1", MODELS),
-    "fusion-ablation": Benchmark(
-        "fusion.ablation", "what is each layer of the partitioner worth?",
-        "--models bert --batch 1 --runs 1", MODELS),
+    "ablation": Benchmark(
+        "ablation",
+        "what is each layer of the partitioner worth, in the transformers of PluS's Table 1 and in "
+        "steps of training?",
+        "--only wide_deep --rounds 1", PEERS),
     "go": Benchmark(
         "learning.go",
         "are plans for several devices by the learned policy better than those of HEFT, METIS "
@@ -88,13 +81,6 @@ BENCHMARKS = {
         "learning.orders",
         "what does an order of kernels bring that is searched for a low peak of memory?",
         "--only residual-step-clipped --rounds 1"),
-    "libraries": Benchmark(
-        "kernels.libraries", "do generated kernels earn their place beside oneDNN's?",
-        "--only scores --rounds 1 --time 0.001"),
-    "integers": Benchmark(
-        "kernels.integers",
-        "what do products of 8-bit integers gain over floats, and beside ONNX Runtime's?",
-        "--only 256->64 --rounds 1 --time 0.001"),
     "matmuls": Benchmark(
         "kernels.matmuls", "how fast are f32 products with constant weights beside oneDNN's?",
         "--only 128x768x768 --rounds 1 --turn 1"),
@@ -106,17 +92,11 @@ BENCHMARKS = {
         "how fast are the gradients of convolutions, of their images and filters, beside "
         "PyTorch's?",
         "--only 960->960 --rounds 1 --turn 1", PEERS),
-    "filters": Benchmark(
-        "kernels.filters", "what do filters cost that are known only at run time?",
-        "--only 64->64 --rounds 1 --turn 1"),
     "training": Benchmark(
         "training.bench",
         "is a step of training faster than that of XLA, TorchInductor and PyTorch, and does it "
         "need less memory?",
         "--only deepfm --engines heddle eager --rounds 1 --runs 1 --steps 2", PEERS),
-    "training-losses": Benchmark(
-        "training.losses", "are the losses of 100 steps of training those of PyTorch?",
-        "--only mlp --optimizers sgd --steps 3", PEERS),
     "quadratic": Benchmark(
         "training.quadratic",
         "what do quadratic layers bring, which can be taken out, and what do they take beside "
@@ -126,13 +106,8 @@ BENCHMARKS = {
         "learning.corpus",
         "measures candidates of many networks into one file, which models of costs learn from; "
         "goes on where it ended",
-        "-o build/bench/quick/corpus.db --drawn 1 --published 0 --catalogue 0 --fuzz 0 "
+        "-o build/bench/quick/learning/measured.db --drawn 1 --published 0 --catalogue 0 --fuzz 0 "
         "--collect 2 --time 15"),
-    "learning": Benchmark(
-        "learning.bench",
-        "makes `cost-models`, `repeats`, `tuning-with-model`, `choosing`, `plans`, `go` and "
-        "`orders`",
-        "--quick", LEARNING),
     "cost-models": Benchmark(
         "learning.evaluation",
         "how well do a roofline, boosted trees and a graph network order candidates of networks "
@@ -141,7 +116,7 @@ BENCHMARKS = {
     "repeats": Benchmark(
         "learning.repeats",
         "how well could models order candidates at most, where timing is uncertain?",
-        "--networks 1 --first 2 --collect 3 --passes 2 -o build/bench/quick/repeats"),
+        "--networks 1 --first 2 --collect 3 --passes 2 -o build/bench/quick/learning/repeats"),
     "tuning-with-model": Benchmark(
         "learning.tuning",
         "does a cost model save the tuner measurements, and what does that cost?",
@@ -155,7 +130,7 @@ BENCHMARKS = {
         "learning.plans",
         "do searches over whole plans find faster ones than the rules, and by which decisions?",
         "--drawn 1 --published 0 --catalogue 0 --time 4 --turns 3 --results "
-        "build/bench/quick/plans.jsonl"),
+        "build/bench/quick/learning/plans.jsonl"),
     "dynamic": Benchmark(
         "dynamic.bench",
         "is one artefact for all lengths, tuned for all at once, as fast as one for each?",
@@ -168,14 +143,6 @@ BENCHMARKS = {
         "what does a batch of texts gain that is not padded, beside micro-batches, ONNX "
         "Runtime, OpenVINO and PyTorch with nested tensors? And its memory?",
         "--networks layer --sets CoLA --batch 4 --threads 1 --rounds 1 --turn 1", PEERS),
-    "variable": Benchmark(
-        "ragged.variable",
-        "how fast are products of matrices of different sizes, triangular ones and causal "
-        "attention beside oneDNN and OpenBLAS, and beside whole ones?",
-        "--only tr --sizes 64 --rounds 1 --turn 1", PEERS),
-    "quantised": Benchmark(
-        "models.quantised", "what does a whole network gain as 8-bit integers?",
-        "--only resnet50 --rounds 1 --turn 1"),
     "peak": Benchmark(
         "models.peak",
         "which kernels of all models take the time, and how far are they from the machine's "
@@ -188,12 +155,9 @@ BENCHMARKS = {
         "training.memory",
         "how long does a step of training take in less memory, where results are computed twice?",
         "--only deepfm --rounds 1 --shares 0.95", PEERS),
-    "training-ablation": Benchmark(
-        "training.ablation", "what is each layer of the partitioner worth in steps of training?",
-        "--only wide_deep --rounds 1", PEERS),
     "winograd": Benchmark(
         "kernels.winograd", "how fast are 3x3 convolutions in tiles, directly and by oneDNN?",
-        "--only 512->512 --rounds 1 --time 0.001"),
+        "--only 512->512 --rounds 1 --turn 1"),
 }
 
 
@@ -209,7 +173,9 @@ def run(name, options):
     chosen = find(name)
     python = ROOT / "build" / chosen.needs[1] / "bin" / "python"
     if "--quick" in options:
-        os.environ["HEDDLE_BENCH_RESULTS"] = str(ROOT / "build" / "bench" / "quick")
+        results = ROOT / "build" / "bench" / "quick"
+        os.environ["HEDDLE_BENCH_RESULTS"] = str(results)
+        shutil.rmtree(results / "learning", ignore_errors=True)  # it is not measured again if kept
         python, options = python if python.exists() else sys.executable, chosen.quick.split()
     os.execv(python, [str(python), "-m", f"bench.{chosen.module}", *options])
 

@@ -1,15 +1,12 @@
-"""What a call from Python costs, beside ONNX Runtime: `./dev bench calls [--write]`.
+"""The cost of a call from Python, beside ONNX Runtime: `./dev bench calls [--write]`.
 
 Models that do next to nothing, so that nearly all of a run is the call: feeds by name, checks,
 results. Both engines run by turns in one process with one thread, and give equal outputs before
-anything is timed. `--before FOLDER` times the package of an earlier commit besides, where
-`git archive COMMIT python/heddle | tar x -C FOLDER` has put it."""
+anything is timed.
+"""
 
 import argparse
-import importlib.util
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 from heddle.onnx_graph import make_model, make_node
@@ -28,9 +25,6 @@ Written by `./dev bench calls --write`: runs of models that do next to nothing, 
 median microseconds of a call, by turns in one process; {machine}.
 A ratio is ONNX Runtime's time over Heddle's: above 1, Heddle is faster.
 
-"""
-BEFORE = """
-*ctypes* is the package as it was when runs went through ctypes instead of the extension.
 """
 
 
@@ -92,23 +86,10 @@ CASES = {
 }
 
 
-def earlier(folder):
-    """The package in another folder, under another name."""
-    place = Path(folder) / "python" / "heddle" / "__init__.py"
-    spec = importlib.util.spec_from_file_location(
-        "heddle_before", place, submodule_search_locations=[str(place.parent)])
-    sys.modules["heddle_before"] = package = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(package)
-    return package
-
-
-def engines(proto, before):
+def engines(proto):
     """{name: session} of one thread each."""
-    found = {"heddle": heddle.Session(heddle.compile(proto, threads=1, cache=False), threads=1),
-             "onnxruntime": runtime_session(proto)}
-    if before:
-        found["before"] = before.Session(before.compile(proto, threads=1, cache=False), threads=1)
-    return found
+    return {"heddle": heddle.Session(heddle.compile(proto, threads=1, cache=False), threads=1),
+            "onnxruntime": runtime_session(proto)}
 
 
 def timed(session, feeds):
@@ -123,8 +104,8 @@ def timed(session, feeds):
     return run
 
 
-def measure(proto, feeds, before, given):
-    sessions = engines(proto, before)
+def measure(proto, feeds, given):
+    sessions = engines(proto)
     results = {name: session.run(None, feeds) for name, session in sessions.items()}
     for ours, theirs in zip(results["heddle"], results["onnxruntime"]):
         if ours.dtype == object:
@@ -138,32 +119,22 @@ def measure(proto, feeds, before, given):
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--match", default="", help="those whose name has this in it")
-    options.add_argument("--before", help="a folder with python/heddle of an earlier commit")
     options.add_argument("--rounds", type=int, default=15)
     options.add_argument("--turn", type=float, default=10, help="milliseconds of a turn")
     options.add_argument("--write", action="store_true", help=f"write {PAGE.name}")
     given = options.parse_args()
-    if given.before:
-        import os
-
-        os.environ.setdefault("HEDDLE_LIBRARY", str(tool.ROOT / "build/release/lib/libheddle.so"))
-    before = earlier(given.before) if given.before else None
     rows = []
     for name, (proto, feeds) in CASES.items():
         if given.match not in name:
             continue
-        times = measure(proto, feeds, before, given)
-        micros = {engine: f"{1e6 * np.median(each):.1f}" for engine, each in times.items()}
-        against = report.spread(turns.ratio(times, "onnxruntime", "heddle"))
-        old = [micros["before"], report.spread(turns.ratio(times, "onnxruntime", "before"))] \
-            if before else []
-        rows.append((name, micros["heddle"], micros["onnxruntime"], against, *old))
+        times = measure(proto, feeds, given)
+        micros = [f"{1e6 * np.median(times[engine]):.1f}" for engine in ("heddle", "onnxruntime")]
+        rows.append((name, *micros, report.spread(turns.ratio(times, "onnxruntime", "heddle"))))
         print(*rows[-1], sep="  ", flush=True)
-    heads = ["model", "Heddle us", "ONNX Runtime us", "ratio"]
-    heads += ["ctypes us", "ratio with ctypes"] if before else []
     if given.write:
-        text = HEAD.format(machine=report.machine()) + "\n".join(report.table(heads, rows)) + "\n"
-        PAGE.write_text(text + (BEFORE if before else ""), encoding="utf-8")
+        table = report.table(["model", "Heddle us", "ONNX Runtime us", "ratio"], rows)
+        PAGE.write_text(HEAD.format(machine=report.machine()) + "\n".join(table) + "\n",
+                        encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -44,12 +44,9 @@ class Taken:
 
 
 def explain(model, schedules):
-    """What the command says of a model's groups."""
+    """Asks the command about a model's groups."""
     folders = [word for folder in schedules for word in ("--schedules", folder)]
-    done = tool.run_heddle("cards", "explain", model.path(), "--json", *folders)
-    if done.status:
-        raise RuntimeError((done.errors.strip().splitlines() or ["no message"])[0])
-    return json.loads(done.output)
+    return json.loads(tool.checked("cards", "explain", model.path(), "--json", *folders).output)
 
 
 def reasons_of(group):

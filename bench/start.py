@@ -1,4 +1,4 @@
-"""What a start takes beside ONNX Runtime: `./dev bench start [--models NAME...]`.
+"""The cost of a start beside ONNX Runtime: `./dev bench start [--models NAME...]`.
 
 A new process imports a package, makes an InferenceSession of one thread, and runs it once. Heddle's
 has compiled the model before, into a cache of this measurement's own (the *first* column). Both

@@ -1,16 +1,15 @@
 """One artefact for all lengths, tuned for all at once, beside one for each length.
 
-    ./dev bench dynamic [--only NT] [--lengths 5 24] [--tvm-seconds 60] [--all] [--note]
+    ./dev bench dynamic [--only NT] [--lengths 5 24] [--all]
 
 The work is that of BERT at batch 16, as in DietCode (Zheng et al., MLSys 2022): products by
 constants, both batched products of attention, attention as one kernel; and whole models of the
 exporter at --batch. `fixed` was compiled and tuned for its length alone, `reused` was tuned at 128
 and runs at all lengths, `open` was not tuned; `jointly` is `heddle tune --over` all of them. The
-best vendor is the faster one of ONNX Runtime and of the open artefact with oneDNN's products. TVM
-is MetaSchedule's for one length, tuned for --tvm-seconds. Each tuning of ours may take --seconds,
-those for all lengths --joint-seconds, and ends earlier when it has nothing left to try. One
-thread, by turns. The seconds of tuning are those of the whole command, for the lengths of the
-table and, jointly, for all from 1 to 128 (--all).
+best vendor is the faster one of ONNX Runtime and of the open artefact with oneDNN's products. Each
+tuning may take --seconds, those for all lengths --joint-seconds, and ends earlier when it has
+nothing left to try. One thread, by turns. The seconds of tuning are those of the whole command, for
+the lengths of the table and, jointly, for all from 1 to 128 (--all).
 """
 
 import json
@@ -24,19 +23,19 @@ import heddle
 import numpy as np
 import onnx
 
-from bench.dynamic import tvm
 from bench.kernels import engines, report, turns
 from bench.kernels.layers import model, node, normal
-from bench.kernels.libraries import CALLS
 from bench.kernels.turns import timed_calls
-from bench.models import sources
+from bench.models import sources, tool
 
 LENGTHS = (5, 24, 43, 62, 81, 100, 119, 128)
 BATCH, HEADS, SIZE = 16, 12, 64
 GOAL, LESS, LESS_OF_ALL, OVER_VENDOR = 0.97, 5.9, 94, 1.19
 OURS = ("fixed", "reused", "open")
-VENDORS = {"onnxruntime": "ONNX Runtime", "onednn": "oneDNN", "vendor": "best vendor",
-           "tvm": "TVM tuned"}
+VENDORS = {"onnxruntime": "ONNX Runtime", "onednn": "oneDNN", "vendor": "best vendor"}
+# Cards whose groups oneDNN's functions can compute.
+CALLS = {"matmul": "onednn_matmul", "conv": "onednn_conv", "conv_narrow": "onednn_conv",
+         "conv_depthwise": "onednn_conv", "reduce_rows": "onednn_layer_norm"}
 
 
 @dataclass(frozen=True)
@@ -118,9 +117,9 @@ def known_of(case):
 
 def tuned(case, records, seconds, *more):
     """Seconds of a tuning into these records."""
-    found = json.loads(engines.heddle("tune", case.path, "--records", records, "--threads", 1,
-                                      "--time", seconds, "--json", *known_of(case), *more))
-    return found["seconds"]
+    done = tool.checked("tune", case.path, "--records", records, "--threads", 1, "--time", seconds,
+                        "--json", *known_of(case), *more)
+    return json.loads(done.output)["seconds"]
 
 
 def feeds_of(case, size):
@@ -149,7 +148,7 @@ def session(case, sizes=None, **options):
 def with_library(case):
     """The products by oneDNN's functions, or None where it takes none of them."""
     plan = heddle.compile(str(case.path), threads=1, shapes=case.sizes, load=False).plan
-    told = json.loads(engines.heddle("explain", case.path, "--json", *known_of(case)))
+    told = json.loads(tool.checked("explain", case.path, "--json", *known_of(case)).output)
     offered = {(group["name"], offer["card"]) for group in told["groups"]
                for offer in group["offers"] if offer["refusal"] is None}
     taken = [group for group in plan["groups"]
@@ -173,25 +172,21 @@ def into_place(run, feeds, expected):
 
 
 def at_length(case, size, runs, given):
-    """Turns of all at a length, and the seconds that TVM's tuning took."""
+    """Turns of all engines at a length."""
     feeds = feeds_of(case, size)
     theirs, expected = engines.onnxruntime_call(str(case.path), feeds)
     timed = {engine: timed_calls(into_place(run, feeds, expected))
              for engine, run in runs.items() if run}
     timed["onnxruntime"] = timed_calls(theirs)
-    seconds = given.tvm_seconds if not case.is_whole else 0
-    with tvm.Tuned(case.path, feeds, expected, seconds) as other:
-        if other.run:
-            timed["tvm"] = other.run
-        rounds = given.rounds if not case.is_whole else min(given.rounds, 5)
-        found = turns.by_turns(timed, rounds, given.turn / 1000)
+    rounds = given.rounds if not case.is_whole else min(given.rounds, 5)
+    found = turns.by_turns(timed, rounds, given.turn / 1000)
     found["vendor"] = min((found[name] for name in ("onnxruntime", "onednn") if name in found),
                           key=statistics.median)
-    return found, other.seconds
+    return found
 
 
 def compare(case, given):
-    """What was found of one case: seconds of tuning, and turns at each length."""
+    """Seconds of tuning of one case, and turns at each length."""
     sizes = {length: case.rows * length for length in given.lengths}
     folder, symbol = Path(tempfile.mkdtemp()), case.symbol
     together = given.joint_seconds or given.seconds
@@ -205,13 +200,12 @@ def compare(case, given):
     runs = {"open": session(case), "jointly": session(case, records=str(folder / "joint.db")),
             "reused": session(case, records=str(folder / "reused.db")),
             "onednn": with_library(case)}
-    spent["each"], spent["tvm"], found = [], [], []
+    spent["each"], found = [], []
     for length, size in sizes.items():
         records = folder / f"{length}.db"
         spent["each"].append(tuned(case, records, given.seconds, "--dim", f"{symbol}={size}"))
         runs["fixed"] = session(case, {symbol: size}, records=str(records))
-        times, seconds = at_length(case, size, runs, given)
-        spent["tvm"].append(seconds)
+        times = at_length(case, size, runs, given)
         found.append({"length": length, "turns": times,
                       **{f"{engine} / jointly": turns.ratio(times, engine, "jointly")
                          for engine in times if engine != "jointly"}})
@@ -240,8 +234,7 @@ def spent_of(found):
         yield (case["name"], f"{speed:.3f}", f"{vendor:.2f}", f"{each:.0f}",
                f"{spent['jointly']:.0f}", f"{each / spent['jointly']:.1f}",
                f"{whole:.0f}" if whole else "",
-               f"{128 * each / count / whole:.0f}" if whole else "",
-               f"{sum(spent['tvm']):.0f}" if any(spent["tvm"]) else "")
+               f"{128 * each / count / whole:.0f}" if whole else "")
 
 
 def summary_of(found, engine, is_whole):
@@ -250,31 +243,32 @@ def summary_of(found, engine, is_whole):
                            if case["is_whole"] == is_whole and f"{engine} / jointly" in each])
 
 
-def main():
-    options = report.arguments(__doc__, rounds=9, turn_ms=10)
-    options.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
-    options.add_argument("--seconds", type=float, default=60, help="of each tuning, at most")
-    options.add_argument("--joint-seconds", type=float, help="of those for all lengths, if others")
-    options.add_argument("--tvm-seconds", type=float, default=0,
-                         help="of MetaSchedule for each product and length; 0: without TVM")
-    options.add_argument("--batch", type=int, default=4, help="of whole models")
-    options.add_argument("--all", action="store_true", help="tune for all of 1 to 128, too")
-    given = options.parse_args()
-    found = report.last("dynamic") if given.last else [
-        compare(case, given) for case in cases(given)]
+def lines_of(found):
+    """The tables and the means."""
     heads = [*OURS, *VENDORS.values()]
     lines = report.table(["work", "length", "jointly, us", *(f"{h} / jointly" for h in heads)],
                          rows_of(found))
     spent = report.table(["work", "fixed / jointly", "best vendor / jointly", "each length, s",
-                          "jointly, s", "times less", "1 to 128, s", "times less", "TVM, s"],
+                          "jointly, s", "times less", "1 to 128, s", "times less"],
                          spent_of(found))
-    report.publish("dynamic", [
+    return [
         *lines, "", *spent, "", f"Against one artefact for each length (goal: {GOAL}), kernels: "
         f"{summary_of(found, 'fixed', False)}; models: {summary_of(found, 'fixed', True)}.",
         f"Against the best vendor, kernels: {summary_of(found, 'vendor', False)}; models (goal: "
         f"{OVER_VENDOR}): {summary_of(found, 'vendor', True)}.",
         f"Tuning, goals: {LESS} times less for 8 lengths, {LESS_OF_ALL} for 128, of which each "
-        "would take the mean of those that were tuned."], found, given)
+        "would take the mean of those that were tuned."]
+
+
+def main():
+    options = report.arguments(__doc__, rounds=9, turn_ms=10)
+    options.add_argument("--lengths", type=int, nargs="+", default=LENGTHS)
+    options.add_argument("--seconds", type=float, default=60, help="of each tuning, at most")
+    options.add_argument("--joint-seconds", type=float, help="of those for all lengths, if others")
+    options.add_argument("--batch", type=int, default=4, help="of whole models")
+    options.add_argument("--all", action="store_true", help="tune for all of 1 to 128, too")
+    report.tell("dynamic", options.parse_args(),
+                lambda given: (compare(case, given) for case in cases(given)), lines_of)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Attention of 12 heads of 64 with a mask, as exporters write it, against ONNX Runtime's.
 
-    ./dev bench attention [--note]
+    ./dev bench attention
 
 One thread. The network is that of a transformer between its projections: reshapes, transposes,
 MatMul, a scale, an additive mask, Softmax, MatMul. ONNX Runtime has the same network, and as a
@@ -65,7 +65,7 @@ def fused(batch, length, causal):
 
 
 def compare(batch, length, causal, given):
-    """What was found of one size."""
+    """Times of one size, after all have given the same."""
     keys = (np.arange(length) < length * 7 // 8).astype(np.int32)
     feeds = {name: normal(batch, length, HEADS * SIZE) * 8 for name in "qkv"}
     feeds["keys"] = np.repeat(keys[None], batch, 0)
@@ -95,16 +95,23 @@ def rows(found):
                report.spread(each["fused"]), f"{work / medians[0]:.0f}", ", ".join(each["cards"]))
 
 
+def lines(found):
+    """The table and the means."""
+    return [*report.table(["batch x length", "heddle, ms", "ONNX Runtime, ms",
+                           "its MultiHeadAttention, ms", "ONNX Runtime / heddle",
+                           "MultiHeadAttention / heddle", "GFLOP/s", "cards"], rows(found)), "",
+            f"Same network: {report.summary(found)} (goal: {GOAL}). MultiHeadAttention: "
+            f"{report.summary([each['fused'] for each in found])}."]
+
+
+def measure(given):
+    """Times of all sizes that are asked for."""
+    return (compare(*shape, given) for shape in SHAPES if given.only in "x".join(map(str, shape)))
+
+
 def main():
     given = report.arguments(__doc__, rounds=9, turn_ms=10).parse_args()
-    found = report.last("attention") if given.last else [
-        compare(*shape, given) for shape in SHAPES if given.only in "x".join(map(str, shape))]
-    lines = report.table(["batch x length", "heddle, ms", "ONNX Runtime, ms",
-                         "its MultiHeadAttention, ms", "ONNX Runtime / heddle",
-                         "MultiHeadAttention / heddle", "GFLOP/s", "cards"], rows(found))
-    report.publish("attention", [
-        *lines, "", f"Same network: {report.summary(found)} (goal: {GOAL}). MultiHeadAttention: "
-        f"{report.summary([each['fused'] for each in found])}."], found, given)
+    report.tell("attention", given, measure, lines)
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 """Every convolution of eight CNNs against oneDNN's, batch 1, one thread.
 
-    ./dev bench convolutions [--note]
+    ./dev bench convolutions
 
 oneDNN has its filters and images in its own layouts ahead, and is the fastest of its algorithms
 direct, Winograd and auto, and of channels last. Ours is the kernel that a network has: channels
 last, by a transpose on either side that the compiler cancels with its own, which leaves one group.
 Both add a bias, are timed in loops of C (onednn.c; ours is a whole run of a session), and are held
-against each other first.
+against each other first. `given` is ours with filters that are an input, which each run packs.
 """
 
 import statistics
@@ -26,11 +26,12 @@ MODELS = ("resnet50", "mobilenet_v2", "mobilenet_v3_large", "efficientnet_b0", "
           "densenet121", "shufflenet_v2_x1_0", "vgg19")
 SIZE = 224
 GOALS = {"dense": "mean 1.15, none below 0.9", "depthwise": "mean 1.3"}
+GIVEN_GOAL = 0.7
 
 
 @dataclass(frozen=True)
 class Convolution:
-    """Of one image; `filters` are sizes as oihw, `pads` begin with those before."""
+    """A convolution of one image; `filters` are sizes as oihw, `pads` begin with those before."""
 
     channels: int
     image: tuple
@@ -160,26 +161,31 @@ def ours(of, x, w, b, takes_filters=False):
 
 
 def compare(of, given):
-    """What was found of one convolution."""
+    """Times of one convolution, after all forms have given the same."""
     x, w, b = normal(1, of.channels, *of.image), normal(*of.filters), normal(of.filters[0])
-    mine = ours(of, x, w, b)
+    mine, given_filters = ours(of, x, w, b), ours(of, x, w, b, takes_filters=True)
     filters = of.filters if of.groups == 1 else (of.groups, of.filters[0] // of.groups,
                                                  *of.filters[1:])
     theirs = onednn.best(
         onednn.convolutions(x.shape, filters, of.result, of.strides, of.dilations, of.pads),
         [x, w, None, b], turn_s=given.turn / 4000)
     mine.call()
+    given_filters.call()
+    np.testing.assert_allclose(given_filters.results[0], mine.results[0], rtol=1e-3, atol=1e-3,
+                               err_msg=str(of))
     theirs.run(1)
     result = engines.aligned(of.result)
     theirs.copy(2, result)
     np.testing.assert_allclose(mine.results[0].transpose(0, 3, 1, 2), result, rtol=1e-2, atol=1e-2,
                                err_msg=str(of))
-    times = turns.by_turns({"heddle": onednn.session(mine), "onednn": theirs.run}, given.rounds,
-                           given.turn / 1000)
+    times = turns.by_turns({"heddle": onednn.session(mine), "onednn": theirs.run,
+                            "given": onednn.session(given_filters)},
+                           given.rounds, given.turn / 1000)
     groups = [(group["card"], group["knobs"]) for group in mine.plan["groups"]]
     return {"name": str(of), "depthwise": of.is_depthwise, "window": of.filters[2:],
             "filters": of.filters[0], "image": of.image, "flops": of.flops, "turns": times,
-            "form": theirs.form, "groups": groups, **turns.ratio(times, "onednn", "heddle")}
+            "form": theirs.form, "groups": groups, "given": turns.ratio(times, "heddle", "given"),
+            **turns.ratio(times, "onednn", "heddle")}
 
 
 def rows(found):
@@ -189,15 +195,16 @@ def rows(found):
         cards = " + ".join(f"{card} {knobs['m']}x{knobs['n']}" if {"m", "n"} <= set(knobs) else card
                            for card, knobs in each["groups"])
         yield (each["name"], f"{mine * 1e6:.1f}", f"{theirs * 1e6:.1f}", report.spread(each),
-               f"{1e-9 * each['flops'] / mine:.0f}", cards, each["form"], ", ".join(each["models"]))
+               report.spread(each["given"]), f"{1e-9 * each['flops'] / mine:.0f}", cards,
+               each["form"], ", ".join(each["models"]))
 
 
-HEADS = ["convolution", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]", "GFLOP/s",
-         "card, tile", "oneDNN's best form", "models"]
+HEADS = ["convolution", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]",
+         "heddle / given", "GFLOP/s", "card, tile", "oneDNN's best form", "models"]
 
 
 def part(each):
-    """What a dense convolution is one of."""
+    """The class of a dense convolution, by its window and form."""
     card, knobs = each["groups"][0]
     if max(each["window"]) > 1:
         return "larger windows, in tiles" if card == "conv_winograd" else "larger windows, direct"
@@ -221,18 +228,22 @@ def figures(found):
     for each in found:
         if not each["depthwise"]:
             parts.setdefault(part(each), []).append(each)
-    return lines + [f"- {name}: {report.summary(these)}" for name, these in sorted(parts.items())]
+    lines += [f"- {name}: {report.summary(these)}" for name, these in sorted(parts.items())]
+    given = report.summary([each["given"] for each in found])
+    return [*lines, f"- filters given by the run: {given} (goal: none below {GIVEN_GOAL})"]
+
+
+def measure(given):
+    """Times of all convolutions that are asked for."""
+    for of, models in all_convolutions().items():
+        if given.only in str(of):
+            print(f"\r{of}".ljust(60), end="", file=sys.stderr, flush=True)
+            yield compare(of, given) | {"models": models}
 
 
 def main():
     given = report.arguments(__doc__, rounds=11, turn_ms=6).parse_args()
-    found = report.last("convolutions") if given.last else []
-    for of, models in ({} if given.last else all_convolutions()).items():
-        if given.only in str(of):
-            found.append(compare(of, given) | {"models": models})
-            print(f"\r{len(found)} {of}".ljust(60), end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
-    report.publish("convolutions", figures(found), found, given)
+    report.tell("convolutions", given, measure, figures)
 
 
 if __name__ == "__main__":

@@ -1,24 +1,8 @@
-"""What is timed: the heddle command, a model compiled into this process, ONNX Runtime."""
+"""Timed engines: a model compiled into this process, ONNX Runtime."""
 
 import ctypes
-import json
-import subprocess
 
 import numpy as np
-
-from bench.models import tool
-
-
-def heddle(*words):
-    """What the command prints."""
-    return subprocess.run([tool.find_heddle(), *map(str, words)], check=True, capture_output=True,
-                          text=True).stdout
-
-
-def median_us(artefact, seconds, threads=1):
-    """The median that `heddle bench` finds, a process of its own."""
-    timed = json.loads(heddle("bench", artefact, "--threads", threads, "--time", seconds, "--json"))
-    return timed["median_ms"] * 1000
 
 
 def aligned(shape, dtype=np.float32):

@@ -18,25 +18,9 @@ def node(op, inputs, output, **attributes):
     return make_node(op, inputs, [output], name=output, **attributes)
 
 
-def dense(m, k, n):
-    return model([node("MatMul", ["x", "w"], "h"), node("Add", ["h", "b"], "y")], {"x": [m, k]},
-                 [m, n], {"w": normal(k, n), "b": normal(n)})
-
-
-def batched(heads, m, k, n):
-    return model([node("MatMul", ["a", "b"], "y")],
-                 {"a": [1, heads, m, k], "b": [1, heads, k, n]}, [1, heads, m, n], {})
-
-
 def conv(channels, filters, window, stride, size):
     pad, out = window // 2, (size + 2 * (window // 2) - window) // stride + 1
     return model([node("Conv", ["x", "w", "b"], "h", strides=[stride] * 2, pads=[pad] * 4),
                   node("Relu", ["h"], "y")], {"x": [1, channels, size, size]},
                  [1, filters, out, out],
                  {"w": normal(filters, channels, window, window), "b": normal(filters)})
-
-
-def norm(rows, columns):
-    return model([node("LayerNormalization", ["x", "s", "b"], "y", axis=-1)],
-                 {"x": [rows, columns]}, [rows, columns],
-                 {"s": normal(columns), "b": normal(columns)})

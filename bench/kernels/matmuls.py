@@ -1,6 +1,6 @@
 """f32 products with constant weights against oneDNN's, one thread.
 
-    ./dev bench matmuls [--note]
+    ./dev bench matmuls
 
 oneDNN has its weights packed ahead (format any), and is the faster of its primitives matmul and
 inner product, with plain sources and results or ones in its own layouts. Both are timed in loops of
@@ -24,7 +24,7 @@ GOAL, LEAST = 1.0, 0.9
 
 
 def compare(shape, given):
-    """What was found of one shape."""
+    """Times of one shape, after both have given the same."""
     m, k, n = shape
     x, w = normal(m, k), normal(k, n)
     ours = engines.Heddle(model([node("MatMul", ["x", "w"], "y")], {"x": [m, k]}, [m, n], {"w": w}),
@@ -42,23 +42,27 @@ def compare(shape, given):
             "knobs": group["knobs"], **turns.ratio(times, "onednn", "heddle")}
 
 
-def rows(found):
-    """Lines of the table."""
+def lines(found):
+    """The table and the mean."""
+    rows = []
     for each in found:
         ours, theirs = (statistics.median(each["turns"][name]) for name in ("heddle", "onednn"))
         work = 2e-9 * np.prod(each["shape"], dtype=float)
-        yield ("x".join(map(str, each["shape"])), f"{ours * 1e6:.1f}", f"{theirs * 1e6:.1f}",
-               report.spread(each), f"{work / ours:.0f}", each["form"])
+        rows.append(("x".join(map(str, each["shape"])), f"{ours * 1e6:.1f}", f"{theirs * 1e6:.1f}",
+                     report.spread(each), f"{work / ours:.0f}", each["form"]))
+    return [*report.table(["m x k x n", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]",
+                           "GFLOP/s", "oneDNN's best form"], rows),
+            "", f"{report.summary(found)} (goal: mean {GOAL}, none below {LEAST})."]
+
+
+def measure(given):
+    """Times of all shapes that are asked for."""
+    return (compare(shape, given) for shape in SHAPES if given.only in "x".join(map(str, shape)))
 
 
 def main():
     given = report.arguments(__doc__, rounds=21, turn_ms=10).parse_args()
-    found = report.last("matmuls") if given.last else [
-        compare(shape, given) for shape in SHAPES if given.only in "x".join(map(str, shape))]
-    lines = report.table(["m x k x n", "heddle, us", "oneDNN, us", "oneDNN / heddle [quartiles]",
-                         "GFLOP/s", "oneDNN's best form"], rows(found))
-    goal = f"{report.summary(found)} (goal: mean {GOAL}, none below {LEAST})."
-    report.publish("matmuls", [*lines, "", goal], found, given)
+    report.tell("matmuls", given, measure, lines)
 
 
 if __name__ == "__main__":

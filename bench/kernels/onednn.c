@@ -101,18 +101,16 @@ layer_t *layer_convolution(const int64_t *images, const int64_t *filters, int fi
 }
 
 // results[m, n] = images[m, k] weights[k, n]. `form`: 0 the primitive matmul, 1 the inner product,
-// each of plain sources and results; 2 and 3 the same with layouts that oneDNN likes for all; 4 the
-// primitive matmul with plain weights, as are those known only at run time.
+// each of plain sources and results; 2 and 3 the same with layouts that oneDNN likes for all.
 layer_t *layer_matmul(int64_t m, int64_t k, int64_t n, int form) {
   const dnnl_dims_t source = {m, k}, weights = {k, n}, turned = {n, k}, result = {m, n};
   dnnl_memory_desc_t plain[MAX_TENSORS], liked[3];
-  dnnl_format_tag_t tag = form == 2 || form == 3 ? dnnl_format_tag_any : dnnl_ab;
-  dnnl_format_tag_t tag_of_weights = form == 4 ? dnnl_ab : dnnl_format_tag_any;
+  dnnl_format_tag_t tag = form > 1 ? dnnl_format_tag_any : dnnl_ab;
   int inner = form % 2;
   if (!open_engine() || !describe(&plain[0], 2, source, dnnl_ab) ||
       !describe(&plain[1], 2, inner ? turned : weights, inner ? dnnl_ba : dnnl_ab) ||
       !describe(&plain[2], 2, result, dnnl_ab) || !describe(&liked[0], 2, source, tag) ||
-      !describe(&liked[1], 2, inner ? turned : weights, tag_of_weights) ||
+      !describe(&liked[1], 2, inner ? turned : weights, dnnl_format_tag_any) ||
       !describe(&liked[2], 2, result, tag))
     return NULL;
   dnnl_inner_product_desc_t product;

@@ -105,11 +105,6 @@ def matmuls(m, k, n):
             yield Layer(handle, name)
 
 
-def product(m, k, n):
-    """A product of matrices that are both known only at run time."""
-    return Layer(library().layer_matmul(m, k, n, len(MATMULS)), "matmul, plain weights")
-
-
 def best(layers, tensors, rounds=3, turn_s=0.002):
     """The fastest of some layers, with their tensors (source, weights, None, bias) in place."""
     layers = list(layers)

@@ -1,21 +1,18 @@
-"""What is told of ratios: means, tables, and the note that keeps them."""
+"""Reports of ratios: means and tables, and the figures of the last run."""
 
 import argparse
 import datetime
 import json
 import math
 import os
-import re
-from pathlib import Path
 
 from bench.models import tool
 
 STORE = tool.RESULTS / "kernels"
-NOTES = tool.ROOT / "bench" / "notes"
 
 
 def geometric_mean(values):
-    """Of ratios; 1 where there are none."""
+    """The geometric mean of ratios; 1 where there are none."""
     values = list(values)
     return math.exp(sum(map(math.log, values)) / len(values)) if values else 1.0
 
@@ -44,9 +41,7 @@ def table(heads, rows):
 
 def machine():
     """A line on the machine, now."""
-    found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text(encoding="utf-8"))
-    return (f"{found[1] if found else 'unknown CPU'}, {os.cpu_count()} virtual cores, load "
-            f"{os.getloadavg()[0]:.1f}, {datetime.date.today()}")
+    return f"{tool.machine()}, load {os.getloadavg()[0]:.1f}, {datetime.date.today()}"
 
 
 def arguments(doc, rounds, turn_ms):
@@ -56,31 +51,25 @@ def arguments(doc, rounds, turn_ms):
     options.add_argument("--turn", type=float, default=turn_ms, help="milliseconds of a turn")
     options.add_argument("--only", default="", help="those whose name has this in it")
     options.add_argument("--last", action="store_true", help="tell what the last run measured")
-    options.add_argument("--note", action="store_true",
-                         help="write the tables into bench/notes/DATE-kernels.md")
     return options
 
 
 def last(name):
-    """What the last run of a command found."""
+    """The figures of the last run of a command."""
     place = STORE / f"{name}.json"
     if not place.exists():
         raise SystemExit(f"there is no {place}: './dev bench {name}' without --last makes it")
     return json.loads(place.read_text(encoding="utf-8"))["found"]
 
 
-def with_section(text, name, lines):
-    """The note with the figures of one command replaced, or added; what is around them stays."""
-    begin, end = f"<!-- figures of {name} -->", f"<!-- end of {name} -->"
-    block = "\n".join([begin, *lines, end])
-    if begin in text and end in text:
-        before, after = text[:text.index(begin)], text[text.index(end) + len(end):]
-        return before + block + after
-    return f"{text.rstrip()}\n\n## {name}\n\n{block}\n"
+def tell(name, given, measure, lines):
+    """Publishes `lines(found)` of what `measure(given)` yields, or of what the last run found."""
+    found = last(name) if given.last else list(measure(given))
+    publish(name, list(lines(found)), found, given)
 
 
 def publish(name, lines, found, given):
-    """Prints the lines, keeps what was found as JSON and, if wanted, the lines in the note."""
+    """Prints the lines, and keeps what was found as JSON."""
     STORE.mkdir(parents=True, exist_ok=True)
     place = STORE / f"{name}.json"
     if not given.last:
@@ -90,8 +79,3 @@ def publish(name, lines, found, given):
     lines = [f"`./dev bench {name}`, {kept['options']['rounds']} rounds, turns of "
              f"{kept['options']['turn']:g} ms; {kept['machine']}.", "", *lines]
     print("\n".join(lines), flush=True)
-    if given.note:
-        note = NOTES / f"{datetime.date.today()}-kernels.md"
-        text = note.read_text(encoding="utf-8") if note.exists() else (
-            "# How near is each kernel to its peers and to the machine's limits?\n")
-        note.write_text(with_section(text, name, lines), encoding="utf-8")

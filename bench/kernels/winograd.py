@@ -1,26 +1,25 @@
 """3x3 convolutions: in tiles of 4x4 and of 2x2 pixels, direct, as oneDNN has them, and as chosen.
 
-    ./dev bench winograd --rounds 9
+    ./dev bench winograd [--threads 1] [--knobs JSON]
     ./dev bench winograd --errors
 
-Each layer is compiled with a plan for each form; `heddle bench` then times the artefacts by turns.
-With `--errors`, their largest errors instead, of numbers between -1 and 1.
+Each layer is compiled with a plan for each form, and the forms run by turns. With `--errors`, their
+largest errors instead, of numbers between -1 and 1.
 """
 
-import argparse
 import json
 import statistics
-import tempfile
-from pathlib import Path
+import time
 
+import heddle
 import numpy as np
-import onnx
 from onnx import numpy_helper
 
-from bench.kernels.layers import conv
-from bench.kernels.engines import heddle, median_us
+from bench.kernels import report, turns
+from bench.kernels.engines import Heddle
+from bench.kernels.layers import conv, normal
 
-# Filters, size of the image, images.
+# Channels, filters, size of the image, images.
 LAYERS = [(64, 64, 56, 1), (128, 128, 28, 1), (256, 256, 14, 1), (512, 512, 7, 1), (64, 64, 112, 1),
           (64, 64, 224, 1), (512, 512, 28, 1), (512, 512, 14, 1), (256, 256, 56, 1),
           (32, 32, 56, 1), (16, 16, 56, 1), (16, 64, 55, 1), (64, 256, 13, 1), (3, 64, 224, 1),
@@ -36,30 +35,22 @@ def layer(channels, filters, size, images):
     return model
 
 
-def artefacts(model, threads, extra, folder):
-    """The chosen card and tile, and an artefact a form."""
-    source, plan = folder / "layer.onnx", folder / "chosen.plan"
-    onnx.save(model, source)
-    words = ["--threads", threads]
-    heddle("compile", source, *words, "--emit", "plan", "-o", plan)
-    chosen = json.loads(plan.read_text(encoding="utf-8"))
-    (group,) = [group for group in chosen["groups"] if group["card"] in ("conv", "conv_winograd")]
-    knobs = group["knobs"]
-    made = {}
-    for name, (card, own) in CARDS.items():
+def forms_of(model, x, threads, extra):
+    """({form: the layer compiled so}, the chosen tile); `extra` are knobs of conv_winograd."""
+    plan = heddle.compile(model, threads=threads, load=False).plan
+    (group,) = [group for group in plan["groups"] if group["card"] in ("conv", "conv_winograd")]
+    knobs, made = group["knobs"], {}
+    for form, (card, own) in CARDS.items():
         kept = {} if card == "onednn_conv" else {key: knobs[key] for key in ("m", "n")}
-        group.update(card=card, card_hash="", knobs=kept | own)
-        if card == "conv_winograd":
-            group["knobs"].update(extra)
-        plan.write_text(json.dumps(chosen), encoding="utf-8")
-        made[name] = folder / f"{name}.so"
-        heddle("compile", source, "--plan", plan, *words, "-o", made[name])
+        more = extra if card == "conv_winograd" else {}
+        group.update(card=card, card_hash="", knobs=kept | own | more)
+        made[form] = Heddle(model, {"x": x}, threads, plan=plan)
     return made, knobs.get("tile", 0)
 
 
-def print_errors():
-    random = np.random.default_rng(7)
-    print("| channels | largest result | " + " | ".join(CARDS) + " |\n" + "|---" * 6 + "|")
+def errors():
+    """Lines of the table of errors."""
+    random, rows = np.random.default_rng(7), []
     for channels in (64, 128, 256, 512):
         model = layer(channels, 32, 28, 1)
         w = random.uniform(-1, 1, (32, channels, 3, 3)).astype(np.float32)
@@ -71,49 +62,49 @@ def print_errors():
         windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
         exact = np.einsum("nchwij,ocij->nohw", windows, w.astype(np.float64), optimize=True)
         exact = np.maximum(exact, 0)
-        errors = []
-        with tempfile.TemporaryDirectory() as folder:
-            made, _ = artefacts(model, 1, {}, Path(folder))
-            np.save(Path(folder) / "x.npy", x)
-            for artefact in made.values():
-                y = Path(folder) / "y.npy"
-                heddle("run", artefact, "--input", f"x=@{folder}/x.npy", "--output", f"y=@{y}")
-                errors.append(abs(np.load(y) - exact).max())
-        print(f"| {channels} | {exact.max():.0f} | " +
-              " | ".join(f"{error:.1e}" for error in errors) + " |", flush=True)
+        made, _ = forms_of(model, x, 1, {})
+        rows.append((channels, f"{exact.max():.0f}",
+                     *(f"{abs(each.results[0] - exact).max():.1e}" for each in made.values())))
+    return report.table(["channels", "largest result", *CARDS], rows)
+
+
+def compare(given):
+    """Times of each layer in all forms."""
+    clock = time.thread_time if given.threads == 1 else time.perf_counter
+    for channels, filters, size, images in LAYERS:
+        name = f"{channels}->{filters} {size}^2" + (f" x {images}" if images > 1 else "")
+        if given.only in name:
+            model, x = layer(channels, filters, size, images), normal(images, channels, size, size)
+            made, tile = forms_of(model, x, given.threads, json.loads(given.knobs))
+            times = turns.by_turns({form: turns.timed_calls(each.call, clock)
+                                    for form, each in made.items()},
+                                   given.rounds, given.turn / 1000)
+            yield {"layer": name, "turns": times, "chosen": f"{tile}x{tile}" if tile else "direct"}
+
+
+def rows(found):
+    """Lines of the table."""
+    for each in found:
+        times = each["turns"]
+        best = min((form for form in CARDS if form != "oneDNN"),
+                   key=lambda form: statistics.median(times[form]))
+        ratios = (("direct", "4x4"), ("direct", "2x2"), ("oneDNN", best))
+        yield (each["layer"], *(f"{1e6 * statistics.median(times[form]):.0f}" for form in CARDS),
+               *(report.spread(turns.ratio(times, *pair)) for pair in ratios), each["chosen"])
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--rounds", type=int, default=9)
-    options.add_argument("--time", type=float, default=0.1, help="seconds of an artefact a round")
+    options = report.arguments(__doc__, rounds=9, turn_ms=100)
     options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--only", default="", help="layers whose name begins so")
     options.add_argument("--knobs", default="{}", help="of conv_winograd, as JSON")
     options.add_argument("--errors", action="store_true", help="print errors instead of times")
     given = options.parse_args()
     if given.errors:
-        return print_errors()
-    print("| layer | 4x4, us | 2x2 | direct | oneDNN | direct/4x4 | direct/2x2 | oneDNN/best |"
-          " chosen |\n|---|---|---|---|---|---|---|---|---|")
-    for channels, filters, size, images in LAYERS:
-        name = f"{channels}->{filters} {size}^2" + (f" x {images}" if images > 1 else "")
-        if not name.startswith(given.only):
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            made, tile = artefacts(layer(channels, filters, size, images), given.threads,
-                                   json.loads(given.knobs), Path(folder))
-            rounds = [{form: median_us(artefact, given.time, given.threads)
-                       for form, artefact in made.items()} for _ in range(given.rounds)]
-
-        def ratio(over, under):
-            return statistics.median(over(times) / under(times) for times in rounds)
-        times = [statistics.median(each[form] for each in rounds) for form in CARDS]
-        forms = [lambda each, form=form: each[form] for form in CARDS]
-        best = ratio(forms[3], lambda each: min(each["4x4"], each["2x2"], each["direct"]))
-        print(f"| {name} | " + " | ".join(f"{time:.0f}" for time in times) +
-              f" | {ratio(forms[2], forms[0]):.2f} | {ratio(forms[2], forms[1]):.2f} | {best:.2f} |"
-              f" {f'{tile}x{tile}' if tile else 'direct'} |", flush=True)
+        print("\n".join(errors()))
+    else:
+        report.tell("winograd", given, compare, lambda found: report.table(
+            ["layer", *(f"{form}, us" for form in CARDS), "direct / 4x4", "direct / 2x2",
+             "oneDNN / best", "chosen"], rows(found)))
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""What learning brings to the decisions of a compiler."""
+"""Learning: its worth for the decisions of a compiler."""

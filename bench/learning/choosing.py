@@ -14,13 +14,14 @@ import argparse
 import subprocess
 import sys
 import tempfile
-import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from onnx import helper
 
 import heddle
+from bench.kernels import turns
 from bench.learning import evaluation, sources
 from bench.models import tool
 from heddle_lab.cost import Corpus, ranker
@@ -57,27 +58,18 @@ def trained(options, unseen=(), files=()):
     return folder / "cost.so"
 
 
-def seconds_of(session, feeds, runs):
-    """Of a run, by the clock of this thread."""
-    begin = time.thread_time()
-    for _ in range(runs):
-        session.run(None, feeds)
-    return max(1e-9, time.thread_time() - begin) / runs
-
-
-def by_turns(modules, feeds, turns):
-    """(seconds of a run of the first module, its time by the second one's: the median of turns), on
-    one thread."""
+def by_turns(modules, feeds, rounds):
+    """The times of modules on one thread, by its own clock: a list for each, a number per round."""
     sessions = [heddle.Session(module, threads=1) for module in modules]
-    for session in sessions:
-        session.run(None, feeds)
-    once = seconds_of(sessions[0], feeds, 2)
-    runs = max(1, int(0.03 / once))
-    ratios = []
-    for turn in range(turns):
-        times = {i: seconds_of(sessions[i], feeds, runs) for i in ((0, 1) if turn % 2 else (1, 0))}
-        ratios.append(times[0] / times[1])
-    return once, float(np.median(ratios))
+    times = turns.by_turns({number: turns.timed_calls(partial(session.run, None, feeds))
+                            for number, session in enumerate(sessions)}, rounds, 0.03)
+    return np.array([times[number] for number in range(len(sessions))])
+
+
+def ratio_of(modules, feeds, rounds):
+    """(seconds of a run of the first module, its time over the second's), medians of rounds."""
+    first, second = by_turns(modules, feeds, rounds)
+    return float(np.median(first)), float(np.median(first / second))
 
 
 def feeds_of(module):
@@ -92,20 +84,20 @@ def feeds_of(module):
     return feeds
 
 
-def compare(path, cost_model, turns):
+def compare(path, cost_model, rounds):
     """(seconds by the rules, the rules' time by the cost model's, its report)."""
     modules = [heddle.compile(str(path), threads=1, cache=False, cost_model=each)
                for each in (None, cost_model)]
-    return (*by_turns(modules, feeds_of(modules[0]), turns),
+    return (*ratio_of(modules, feeds_of(modules[0]), rounds),
             modules[1].compiled.report["cost_model"])
 
 
-def judged(networks, cost_model, turns):
+def judged(networks, cost_model, rounds):
     """Compares some networks, and says what came of it."""
     ratios, followed, groups = [], 0, 0
     for name, path in networks:
         try:
-            once, ratio, said = compare(path, cost_model, turns)
+            once, ratio, said = compare(path, cost_model, rounds)
         except heddle.Error as error:  # of random numbers, for which it was not made
             print(f"{name}: left out: {error}".split("\n")[0], file=sys.stderr)
             continue

@@ -2,7 +2,7 @@
 and simulated annealing.
 
     ./dev bench go [--tasks placement joint] [--starts default metis heft] [--policies 2]
-                   [--searches 3] [--only gnmt] [--last] [--write]
+                   [--searches 3] [--only gnmt] [--last]
 
 Two policies for each choice of tasks are pre-trained, each on small graphs of three families, and
 search plans for large graphs of the three other families, which they have never seen: without
@@ -11,8 +11,7 @@ that never learns, whose plans show what sampling by clusters brings alone. All 
 start have as many evaluations of the simulator as the fine-tuned policy; annealing has 20 times as
 many, too, when all others are done. Times of searches are CPU seconds of one thread. What is found
 is kept in build/bench/go, so a run that was interrupted goes on, and `--last` tells what there is
-by now. `--write` draws training.png and search.png there. A complete run takes about
-35 minutes of CPU time.
+by now. A complete run takes about 35 minutes of CPU time.
 """
 
 import argparse
@@ -29,7 +28,6 @@ from onnx import numpy_helper
 
 from bench.kernels import report
 from bench.models import tool
-from heddle_lab.cost.pictures import load_pyplot
 from heddle_lab.go import (Agent, Episode, Machine, Simulator, Space, anneal, asap, default_fusion,
                            generate, heft, metis, no_fusion, pretrain)
 from heddle_lab.go.policy import SAMPLES, network
@@ -87,7 +85,7 @@ def start_of(simulator, start):
 
 
 def kept(name, make):
-    """What `make` returns, from the last run if it was kept."""
+    """Returns what `make` gives, from the last run if it was kept."""
     path = STORE / f"{name}.json"
     if not path.exists():
         found = make()
@@ -108,16 +106,14 @@ def trained(tasks, fold, seed, given):
                 simulator = simulator_of(family, knobs, devices)
                 spaces += [Space(simulator, start_of(simulator, start), TASKS[tasks])
                            for start in ("default", "metis")]
-    agent, curve, begin = agent_of(tasks, seed), [], time.process_time()
+    agent = agent_of(tasks, seed)
 
     def note(step, mean):
-        curve.append((step, mean, time.process_time() - begin))
         print(f"  {tasks}, {fold}, seed {seed}: step {step}, {mean:.3f} times faster",
               file=sys.stderr, flush=True)
 
     pretrain(agent, spaces, given.steps, report=note)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".json").write_text(json.dumps(curve) + "\n", encoding="utf-8")
     np.savez(path, **agent.weights())
     return agent.weights()
 
@@ -282,7 +278,7 @@ def table_of_searches(found):
 
 
 def after_one_step(run):
-    """What a policy that has not seen the graph found in its first step, before it learned."""
+    """Seconds that a policy which has not seen the graph finds in its first step, unlearned."""
     return min(seconds for count, seconds in run["tuned"]["curve"] if count <= 1 + SAMPLES)
 
 
@@ -330,7 +326,7 @@ def needed(found, kind, what):
 
 
 def longer(found):
-    """What annealing finds with many more evaluations."""
+    """A line on annealing with many more evaluations."""
     runs = [run for runs in found.values() for run in runs if "annealing20" in run]
     if not runs:
         return "Annealing with more evaluations was not run."
@@ -340,60 +336,6 @@ def longer(found):
             f"{len(reached)} searches of {TIMES} times as many evaluations"
             + (f", there after {statistics.median(ratios):.1f} times as many (median)." if ratios
                else "."))
-
-
-# Pictures.
-
-
-def draw_trainings(trainings, path):
-    """How much faster plans of the graphs that a policy learns from become, by its steps."""
-    figure, axes = load_pyplot().subplots(1, len(TASKS), figsize=(9, 3), squeeze=False)
-    for axis, tasks in zip(axes[0], TASKS):
-        for (own, fold, seed), curve in trainings.items():
-            if own == tasks:
-                axis.plot([step for step, *_ in curve], [mean for _, mean, _ in curve],
-                          label=f"{fold}, {seed}")
-        axis.set(title=tasks, xlabel="step of pre-training", ylabel="times faster than the start")
-        axis.legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
-def draw_searches(found, path):
-    """Time relative to the start's by evaluations: geometric means over graphs and searches."""
-    figure, axes = load_pyplot().subplots(1, len(found), figsize=(4 * len(found), 3.2),
-                                          squeeze=False)
-    for axis, ((tasks, start), graphs) in zip(axes[0], found.items()):
-        for kind in KINDS:
-            runs = [run[kind] for runs in graphs.values() for run in runs if kind in run]
-            last = min((run["evaluations"] for run in runs), default=1)
-            counts = np.unique(np.geomspace(1, last, 60).astype(int))
-            times = np.array([reached_by(run["curve"], counts) for run in runs])
-            if len(times):
-                axis.plot(counts, np.exp(np.log(times / times[:, :1]).mean(0)), label=KINDS[kind])
-        axis.set(title=f"{tasks}, from {start}", xscale="log", xlabel="evaluations",
-                 ylabel="time relative to the start's")
-    axes[0][0].legend(fontsize=7)
-    figure.tight_layout()
-    figure.savefig(path, dpi=120)
-
-
-def reached_by(curve, counts):
-    """The best seconds after so many evaluations."""
-    at = np.searchsorted([count for count, _ in curve], counts, side="right") - 1
-    return np.array([seconds for _, seconds in curve])[np.maximum(at, 0)]
-
-
-def draw(found, given):
-    trainings = {}
-    for tasks in given.tasks:
-        for fold in FOLDS:
-            for seed in range(given.policies):
-                path = STORE / f"policy-{tasks}-{fold}-{seed}-{given.steps}.json"
-                if path.exists():
-                    trainings[tasks, fold, seed] = json.loads(path.read_text(encoding="utf-8"))
-    draw_trainings(trainings, STORE / "training.png")
-    draw_searches(found, STORE / "search.png")
 
 
 def arguments():
@@ -409,7 +351,6 @@ def arguments():
     options.add_argument("--fine-tune", type=int, default=25, help="steps of a search")
     options.add_argument("--huge-steps", type=int, default=3, help="for the graph of 80,000 nodes")
     options.add_argument("--last", action="store_true", help="only tell what was kept")
-    options.add_argument("--write", action="store_true", help="draw the pictures of docs/generated")
     options.add_argument("--quick", action="store_true", help="the smallest run; says nothing")
     given = options.parse_args()
     if given.quick:
@@ -450,14 +391,11 @@ def main():
     lines = [f"`./dev bench go`, {given.policies} policies pre-trained in {given.steps} steps, "
              f"{given.searches} searches with each; {report.machine()}.", "",
              "Simulated milliseconds of a step of training:", "", *table_of_baselines(base)]
-    searches = found_searches(cases, given)
-    for (tasks, start), found in searches.items():
+    for (tasks, start), found in found_searches(cases, given).items():
         title = f"{tasks}, from {start}"
         lines += ["", f"Search of {title}, mean [least..greatest]:", "",
                   *table_of_searches(found), "",
                   *table_of_gains(f"{title}: less time than", found, base), "", longer(found)]
-    if given.write:
-        draw(searches, given)
     if given.quick or not given.only:
         each = kept("huge" + "-quick" * given.quick, lambda: huge(given))
         lines += ["", f"{each['graph']}, {each['nodes']} nodes in {each['chunks']} chunks: "

@@ -1,5 +1,5 @@
-"""What an order of kernels brings that heddle_lab.go searched for a low peak of memory: bytes
-between kernels and milliseconds, beside the compiler's own order.
+"""Orders of kernels that heddle_lab.go searched for a low peak of memory: bytes between kernels and
+milliseconds, beside the compiler's own order.
 
     ./dev bench orders [--only shufflenet] [--rounds 5] [--fusion]
 
@@ -10,7 +10,6 @@ carries out fusion bits instead: none, GO's default and those of a search in the
 
 import argparse
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -52,23 +51,17 @@ def cases():
     return found
 
 
-def milliseconds(sessions, feeds, rounds):
-    """Medians over rounds; sessions by turns."""
-    times = [[] for _ in sessions]
-    for _ in range(rounds + 1):
-        for session, each in zip(sessions, times):
-            begin = time.perf_counter()
-            session.run(None, feeds)
-            each.append(1e3 * (time.perf_counter() - begin))
-    return [float(np.median(each[1:])) for each in times]
+def milliseconds(modules, rounds):
+    """Medians of modules that run by turns."""
+    times = choosing.by_turns(modules, choosing.feeds_of(modules[0]), rounds)
+    return (1e3 * np.median(times, axis=1)).tolist()
 
 
 def measure(model, options, rounds):
     options = {**options, "threads": 1, "cache": False}
     plan, before, after = lower_peak(model, **options)
     modules = [heddle.compile(model, plan=each, **options) for each in (None, plan)]
-    sessions = [heddle.Session(module, threads=1) for module in modules]
-    times = milliseconds(sessions, choosing.feeds_of(modules[0]), rounds)
+    times = milliseconds(modules, rounds)
     return {"groups": len(plan["groups"]), "before": before, "after": after, "times": times}
 
 
@@ -80,8 +73,7 @@ def measure_fusion(model, rounds):
     options = {"threads": 1, "cache": False}
     plans = [None, *(fusion_plan(model, graph, each, **options) for each in bits.values())]
     modules = [heddle.compile(model, plan=plan, **options) for plan in plans]
-    sessions = [heddle.Session(module, threads=1) for module in modules]
-    times = milliseconds(sessions, choosing.feeds_of(modules[0]), rounds)
+    times = milliseconds(modules, rounds)
     return dict(zip(("rules", *bits), times)) | {
         "kernels": [len(module.compiled.plan["groups"]) for module in modules]}
 

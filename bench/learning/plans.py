@@ -7,12 +7,10 @@ turns as the rules have it and by the plan that was found, anew: luck of the sea
 nothing. Variants leave out decisions or have another schedule or strategy. Models are drawn
 networks that no corpus has, a third of those that can be trained with their gradients, blocks of
 published networks, some with dynamic sizes, and the catalogue; dynamic sizes are 32 or what is
-typical. What is measured is kept in a file: the
-same command goes on.
+typical. What is measured is kept in a file: the same command goes on.
 """
 
 import argparse
-import concurrent.futures
 import json
 import subprocess
 import sys
@@ -47,7 +45,6 @@ def _options():
     parser.add_argument("--drawn", type=int, default=48, metavar="N")
     parser.add_argument("--published", type=int, default=len(blocks.NAMES), metavar="N")
     parser.add_argument("--catalogue", type=int, default=31, metavar="N")
-    parser.add_argument("--jobs", type=int, default=1, metavar="N", help="models at once")
     parser.add_argument("--turns", type=int, default=15)
     parser.add_argument("--results", type=Path, default=RESULTS, metavar="FILE")
     return parser
@@ -61,15 +58,15 @@ def models(options, folder):
     yield from sources.real(options.catalogue)
 
 
-def compare(path, plan, turns):
+def compare(path, plan, rounds):
     """(seconds by the rules, theirs by the plan's: the median of turns)."""
     modules = [heddle.compile(str(path), threads=1, cache=False, plan=each)
                for each in (None, str(plan))]
-    return choosing.by_turns(modules, choosing.feeds_of(modules[0]), turns)
+    return choosing.ratio_of(modules, choosing.feeds_of(modules[0]), rounds)
 
 
 def measure(name, path, variant, options):
-    """What one search has found, as a dict."""
+    """The result of one search, as a dict."""
     with tempfile.TemporaryDirectory() as folder:
         plan = Path(folder) / "found.json"
         command = [tool.find_heddle(), "tune", path, "--plans", *VARIANTS[variant], "-o", plan,
@@ -115,14 +112,12 @@ def main():
     rows = [json.loads(line) for line in options.results.read_text().splitlines()
             ] if options.results.exists() else []
     known = {(row["model"], row["variant"], row["time"]) for row in rows}
-    with tempfile.TemporaryDirectory() as folder, options.results.open("a") as file, \
-            concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        waiting = [pool.submit(measure, name, path, variant, options)
-                   for name, path in models(options, folder) for variant in options.variants
-                   if (not options.only or name in options.only)
-                   and (name, variant, options.time) not in known]
-        for done in concurrent.futures.as_completed(waiting):
-            row = done.result()
+    with tempfile.TemporaryDirectory() as folder, options.results.open("a") as file:
+        asked = [(name, path, variant) for name, path in models(options, folder)
+                 for variant in options.variants if (not options.only or name in options.only)
+                 and (name, variant, options.time) not in known]
+        for name, path, variant in asked:
+            row = measure(name, path, variant, options)
             rows.append(row)
             print(json.dumps(row), file=file, flush=True)
             print(f"{row['model']:40} {row['variant']:11} " +

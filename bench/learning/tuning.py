@@ -12,7 +12,6 @@ is compiled, and the artefacts run by turns on one thread, by its own clock.
 import argparse
 import json
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import heddle
+from bench.kernels import report
 from bench.learning import choosing, sources
 from bench.models import catalogue, tool
 
@@ -59,11 +59,7 @@ def networks(options, folder):
 
 
 def said(*arguments):
-    done = subprocess.run([tool.find_heddle(), *map(str, arguments), "--threads", "1", "--json"],
-                          capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"heddle {arguments[0]}: {done.stderr}")
-    return json.loads(done.stdout)
+    return json.loads(tool.checked(*arguments, "--threads", "1", "--json").output)
 
 
 def groups_of(name, path, options):
@@ -83,27 +79,17 @@ def tune(path, records, *more):
             "scored": sum(group["scored"] for group in found["groups"])}
 
 
-def times(path, records, turns):
+def times(path, records, rounds):
     """Seconds with the rules, and with each file of records, by turns: the median of each one's
     ratio to the first."""
     ways = [{"chooser": "rules"}, *({"records": str(file)} for file in records)]
     modules = [heddle.compile(str(path), threads=1, cache=False, **way) for way in ways]
-    feeds = choosing.feeds_of(modules[0])
-    sessions = [heddle.Session(module, threads=1) for module in modules]
-    for session in sessions:
-        session.run(None, feeds)
-    once = choosing.seconds_of(sessions[0], feeds, 2)
-    runs, found = max(1, int(0.03 / once)), []
-    for turn in range(turns):
-        order = np.roll(np.arange(len(sessions)), turn)
-        taken = dict((i, choosing.seconds_of(sessions[i], feeds, runs)) for i in order)
-        found.append([taken[i] for i in range(len(sessions))])
-    found = np.array(found)
-    return [once, *np.median(found / found[:, :1], axis=0)[1:].tolist()]
+    found = choosing.by_turns(modules, choosing.feeds_of(modules[0]), rounds)
+    return [float(np.median(found[0])), *np.median(found[1:] / found[0], axis=1).tolist()]
 
 
 def judge(name, path, groups, options, cost_model):
-    """What one network says; kept in a file, which a second run reads."""
+    """Figures of one network; kept in a file, which a second run reads."""
     kept = options.output / f"{name}.json"
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
@@ -123,15 +109,12 @@ def judge(name, path, groups, options, cost_model):
     return found
 
 
-def mean(values):
-    return float(np.exp(np.mean(np.log(values))))
-
-
 def summary(found):
-    lines = []
+    mean, lines = report.geometric_mean, []
     for way, text in (("led", "with the model"), ("few", "as little without it")):
         shares = [each["times"]["full"] / each["times"][way] for each in found.values()]
-        less = [each["full"]["trials"] / max(1, each[way]["trials"]) for each in found.values()]
+        less = [max(1, each["full"]["trials"]) / max(1, each[way]["trials"])
+                for each in found.values()]
         sooner = [each["full"]["seconds"] / each[way]["seconds"] for each in found.values()]
         total = (sum(each["full"]["trials"] for each in found.values())
                  / max(1, sum(each[way]["trials"] for each in found.values())))

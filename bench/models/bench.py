@@ -9,8 +9,6 @@ The rows are kept in build/bench/models-THREADS.json.
 import argparse
 import datetime
 import json
-import os
-import platform
 import statistics
 import sys
 import time
@@ -38,11 +36,8 @@ def compile_model(model, limit_seconds):
     """Compiles a model; its row so far, with the artefact's path."""
     artefact = STORE / f"{model.name}.so"
     artefact.parent.mkdir(parents=True, exist_ok=True)
-    done = tool.run_heddle("compile", model.path(), "-o", artefact, "--no-cache",
-                           limit_seconds=limit_seconds)
-    if done.status:
-        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
-        raise RuntimeError(lines[0])
+    done = tool.checked("compile", model.path(), "-o", artefact, "--no-cache",
+                        limit_seconds=limit_seconds)
     return {"model": model.name, "artefact": str(artefact), "compile_s": done.seconds,
             "peak_bytes": done.peak_bytes, "load_ms": load_milliseconds(artefact)}
 
@@ -50,20 +45,10 @@ def compile_model(model, limit_seconds):
 def time_model(model, threads):
     """Median milliseconds of Heddle and ONNX Runtime at the model's first shape."""
     options = tool.input_options(model.make_feeds()[0], STORE / "feeds" / model.name)
-    done = tool.run_heddle("bench", model.path(), "--vs", "onnxruntime", "--threads", threads,
-                           "--json", *options)
-    if done.status:
-        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
-        raise RuntimeError(lines[0])
+    done = tool.checked("bench", model.path(), "--vs", "onnxruntime", "--threads", threads,
+                        "--json", *options)
     report = json.loads(done.output)
     return {"heddle_ms": report["median_ms"], "ort_ms": report["onnxruntime"]["median_ms"]}
-
-
-def machine():
-    """The processor's name and how many cores of it there are."""
-    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
-             if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
 
 
 def bench(models, threads, compiled, limit_seconds):
@@ -87,8 +72,9 @@ def bench(models, threads, compiled, limit_seconds):
     if rows:
         mean = statistics.geometric_mean(row["ratio"] for row in rows)
         print(f"geometric mean of {len(rows)} ratios: {mean:.2f}")
-    return {"date": datetime.date.today().isoformat(), "machine": machine(), "threads": threads,
-            "command": f"./dev bench --threads {threads}", "rows": rows, "left_out": left_out}
+    return {"date": datetime.date.today().isoformat(), "machine": tool.machine(),
+            "threads": threads, "command": f"./dev bench --threads {threads}", "rows": rows,
+            "left_out": left_out}
 
 
 def main():

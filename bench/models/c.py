@@ -1,6 +1,6 @@
 """Models as C files, compiled by C compilers, beside Heddle's own machine code.
 
-    ./dev bench c [--note]
+    ./dev bench c
 
 `heddle compile --target c` writes a model as one file of C99, for any machine; Heddle's own code is
 made for this one. Each C compiler takes the file with each list of flags; all run in one process by
@@ -88,10 +88,10 @@ def commands(flags):
 
 
 def compare(model, given):
-    """What was found of one model, a line for each command."""
+    """Times of one model, a row for each command."""
     feeds, path = model.make_feeds()[0], str(model.path())
     source = BUILT / f"{model.name}.c"
-    engines.heddle("compile", path, "--target", "c", "--no-cache", "-o", source)
+    tool.checked("compile", path, "--target", "c", "--no-cache", "-o", source)
     native = engines.Heddle(path, feeds)
     native.call()
     runtime, _ = engines.onnxruntime_call(path, feeds)
@@ -132,21 +132,20 @@ def figures(found):
     return [*lines, "", *report.table(HEADS, rows(found))]
 
 
+def measure(given):
+    """Times of all models that are asked for and there."""
+    BUILT.mkdir(parents=True, exist_ok=True)
+    for name in MODELS:
+        try:
+            yield from compare(catalogue.find(name), given) if given.only in name else []
+        except catalogue.Missing as reason:
+            print(f"{name} left out: {reason}", flush=True)
+
+
 def main():
     options = report.arguments(__doc__, rounds=9, turn_ms=30)
     options.add_argument("--flags", action="append", help=f"instead of {', '.join(FLAGS)}")
-    given = options.parse_args()
-    BUILT.mkdir(parents=True, exist_ok=True)
-    found = report.last("c") if given.last else []
-    for name in () if given.last else MODELS:
-        if given.only not in name:
-            continue
-        try:
-            found += compare(catalogue.find(name), given)
-        except catalogue.Missing as reason:
-            print(f"{name} left out: {reason}", flush=True)
-    print(file=sys.stderr)
-    report.publish("c", figures(found), found, given)
+    report.tell("c", options.parse_args(), measure, figures)
 
 
 if __name__ == "__main__":

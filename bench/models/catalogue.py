@@ -27,10 +27,9 @@ class Model:
     source: Callable[[], Path]
     feeds: tuple[Callable[[np.random.Generator], Feeds], ...]
     quantised: bool = False
-    exported: bool = False
 
     def path(self) -> Path:
-        """Where the ONNX file lies, fetched when it is not there yet."""
+        """The path of the ONNX file, fetched when it is not there yet."""
         return self.source()
 
     def make_feeds(self, seed: int = 7) -> list[Feeds]:
@@ -38,7 +37,7 @@ class Model:
         return [make(np.random.default_rng(seed + i)) for i, make in enumerate(self.feeds)]
 
 
-def _image(name: str, *shape: int, low=-1.0, high=1.0, mean=None):
+def _image(name: str, *shape: int, low=-1.0, high=1.0):
     """A smooth picture with some noise: pure noise is nothing that a trained network has seen."""
 
     def make(random: np.random.Generator) -> Feeds:
@@ -124,7 +123,7 @@ def _tokens(batch: int, length: int, vocabulary: int):
 
 
 def _exported(name: str, *feeds) -> Model:
-    return Model(name, lambda: sources.exported(name), feeds, exported=True)
+    return Model(name, lambda: sources.exported(name), feeds)
 
 
 def _light(name: str, data: str) -> Model:

@@ -1,12 +1,12 @@
 """Which kernels of all models take the time, and how far are they from the machine's limits?
 
-    ./dev bench peak [--note]
+    ./dev bench peak
 
 `heddle explain --measure` times each kernel of each model (batch 1, one thread) and bounds it by
 the machine's measured peaks: of multiply-adds or of memory, whichever takes longer. A kernel's
 weight is its part of its own model's time, so that a large model counts no more than a small one;
 kernels of equal loops and sizes are one, and their weights are added, in one model and in several.
-What is lost is the weight times what lies above the bound. Kernels whose data stays in a cache may
+The loss is the weight times the time above the bound. Kernels whose data stays in a cache may
 be faster than the bound of memory: they count as 1.
 """
 
@@ -62,20 +62,17 @@ def fixed(case, feeds, folder):
 
 
 def explain(case, seconds):
-    """What the command says of a case's groups: bounds need sizes that are numbers."""
+    """Asks the command about a case's groups: bounds need sizes that are numbers."""
     with tempfile.TemporaryDirectory() as name:
         folder, feeds = Path(name), case.make_feeds(1)
         model = fixed(case, feeds, folder)
         feeds = {key: value for key, value in feeds.items() if key not in case.constants}
-        done = tool.run_heddle("explain", model, "--measure", "--json", "--threads", 1, "--time",
-                               seconds, *tool.input_options(feeds, folder / "inputs"))
-    if done.status:
-        raise RuntimeError((done.errors.strip().splitlines() or ["no message"])[0])
-    return done.output
+        return tool.checked("explain", model, "--measure", "--json", "--threads", 1, "--time",
+                            seconds, *tool.input_options(feeds, folder / "inputs")).output
 
 
 def signature(group):
-    """What makes two groups the same kernel."""
+    """The key by which two groups are the same kernel."""
     inputs = [each.get("type", "") for each in group["inputs"]]
     outputs = [each.get("type", "") for each in group["outputs"]]
     return json.dumps([group["card"], group["knobs"], group["key"], inputs, outputs])

@@ -1,4 +1,4 @@
-"""Where the files of the catalogue come from: PyPI wheels, `../shared/models`, the exporter.
+"""Origins of the catalogue's files: PyPI wheels, `../shared/models`, the exporter.
 
 Each function returns the path of a file that exists, fetching or making it at the first call, or
 raises `Missing` with a reason that a person can act on.
@@ -60,15 +60,16 @@ def light(name: str) -> Path:
     return Path(spec.submodule_search_locations[0], f"backend/test/data/light/{name}.onnx")
 
 
-def exported(name: str) -> Path:
-    """A network with seeded random weights, by bench/networks/export.py, which needs torch."""
+def exported(name: str, *packages: str) -> Path:
+    """A network with seeded random weights, by bench/networks/export.py, which needs torch and
+    perhaps other packages."""
     path = STORE / f"{name}.onnx"
     if path.exists():
         return path
-    for package in ("torch", "transformers"):
+    for package in ("torch", "transformers", *packages):
         if importlib.util.find_spec(package) is None:
             raise Missing(f"{name} is exported with {package}, which is not installed; "
-                          "`./dev bench` installs bench/requirements.txt")
+                          f"`./dev bench{' peers' if packages else ''}` installs that")
     command = [sys.executable, "-m", "bench.networks.export", name]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode or not path.exists():

@@ -1,6 +1,7 @@
 """Runs the `heddle` command as a user does, and says what it cost."""
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-# Where figures are kept; a quick run, whose figures say nothing, has a folder of its own.
+# The folder of figures; a quick run, whose figures say nothing, has one of its own.
 RESULTS = Path(os.environ.get("HEDDLE_BENCH_RESULTS", ROOT / "build" / "bench"))
 LAUNCHER = Path(__file__).with_name("launch.py")
 
@@ -45,6 +46,22 @@ def run_heddle(*arguments, limit_seconds=None):
         status, seconds, peak_bytes = report.read().split()
     return Outcome(int(status), done.stdout.decode(errors="replace"),
                    done.stderr.decode(errors="replace"), float(seconds), int(peak_bytes))
+
+
+def checked(*arguments, **options):
+    """The outcome of a run that succeeds; else RuntimeError with the command's first line."""
+    done = run_heddle(*arguments, **options)
+    if done.status:
+        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
+        raise RuntimeError(lines[0])
+    return done
+
+
+def machine():
+    """The processor's name and how many cores of it there are."""
+    names = [line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf-8")
+             if line.startswith("model name")]
+    return f"{names[0] if names else platform.machine()}, {os.cpu_count()} cores"
 
 
 def input_options(feeds, folder):

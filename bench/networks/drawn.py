@@ -9,7 +9,6 @@ they are does not change how long a group takes.
 
 import numpy as np
 from heddle.onnx_graph import make_node
-from onnx import checker, shape_inference
 
 from bench.networks.sized import PREVIEW, Sized
 
@@ -235,11 +234,3 @@ def network(seed):
     is_step = family in TRAINED and (seed // len(names)) % 3 == 2
     model = g.trained(_mean_square(g, output)) if is_step else g.finished(output)
     return f"drawn_{seed:03}_{'step_of_' if is_step else ''}{family}", model
-
-
-def check(seed):
-    """Raises where the model of this seed is no ONNX model."""
-    _, model = network(seed)
-    if not any(node.domain == PREVIEW for node in model.graph.node):
-        checker.check_model(model)
-        shape_inference.infer_shapes(model, check_type=True, strict_mode=True)

@@ -22,7 +22,7 @@ QUANTISED = {"resnet50_int8": "resnet50", "bert_base_int8": "bert_base"}
 
 
 def run(path, feeds):
-    """What ONNX Runtime gives."""
+    """Outputs of ONNX Runtime."""
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     return session.run(None, feeds)
 

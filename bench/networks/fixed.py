@@ -1,7 +1,7 @@
 """The five transformers of PluS's Table 1, with seeded random weights, as ONNX files.
 
-Base size, 12 layers, batch 16 unless told otherwise, 128 tokens or pictures of 224 x 224; sizes
-are constant, as in the paper. Files lie in build/models/fusion and are made once.
+Base size, 12 layers, 128 tokens or pictures of 224 x 224; sizes are constant, as in the paper.
+Files lie in build/models/fusion and are made once.
 """
 
 import warnings
@@ -57,24 +57,18 @@ def _vit():
 NETWORKS = {"bert": _bert, "albert": lambda: _text(albert()), "gpt2": _gpt2, "t5": _t5, "vit": _vit}
 
 
-def make(name, batch):
-    """The torch module, its example inputs and their names."""
-    torch.manual_seed(20)
-    network, inputs, names = NETWORKS[name]()
-    return network.eval(), inputs(batch), names
-
-
-def export(name, batch, opset):
+def export(name, batch):
     """Path of the ONNX file."""
-    path = STORE / "fusion" / f"{name}-b{batch}-opset{opset}.onnx"
+    path = STORE / "fusion" / f"{name}-b{batch}-opset17.onnx"
     if path.exists():
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
-    network, inputs, names = make(name, batch)
+    torch.manual_seed(20)
+    network, inputs, names = NETWORKS[name]()
     partial = path.with_suffix(".partial")
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.onnx.export(network, inputs, str(partial), input_names=names, output_names=["y"],
-                          opset_version=opset, dynamo=False)
+        torch.onnx.export(network.eval(), inputs(batch), str(partial), input_names=names,
+                          output_names=["y"], opset_version=17, dynamo=False)
     partial.replace(path)
     return path

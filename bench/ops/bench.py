@@ -1,7 +1,7 @@
 """Times every op alone beside ONNX Runtime, and writes docs/generated/ops-speed.md.
 
-    ./dev bench ops [--match TopK] [--sizes small usual large]
-                                               [--threads 1 2] [--rounds 5] [--turn 5] [--write]
+    ./dev bench ops [--match TopK] [--sizes small usual large] [--threads 1 2] [--rounds 5]
+                    [--turn 5] [--write]
 
 Both run in one process by turns, with inputs and outputs in place; outputs are compared first, and
 a case whose outputs differ is listed rather than timed. What was found is kept in
@@ -27,7 +27,7 @@ REST = 0.05  # seconds: ONNX Runtime's idle threads spin for some 16 ms
 
 
 def differ(ours, theirs):
-    """Where outputs do not agree, in words; else None."""
+    """A difference of outputs in words, or None."""
     for i, (a, b) in enumerate(zip(ours, theirs)):
         a, b = np.asarray(a), np.asarray(b)
         if a.shape != b.shape:
@@ -42,7 +42,7 @@ def differ(ours, theirs):
 
 
 def measure(row, size, threads, given):
-    """What is found of one case: times, or why there are none."""
+    """Times of one case, or why there are none."""
     found = {"name": row.name, "op": row.op, "size": size}
     feeds = row.feeds(row.sizes[SIZES.index(size) if len(row.sizes) > 1 else 0])
     feeds = [None if each is None else np.asarray(each) for each in feeds]
@@ -59,7 +59,7 @@ def measure(row, size, threads, given):
     difference = differ(ours.results, expected)
     if difference:
         return found | {"left_out": f"outputs differ: {difference}"}
-    # Of one thread its own time, which other processes do not disturb; else the clock's.
+    # One thread has its own clock, which other processes do not disturb.
     clock = time.thread_time if threads == 1 else time.perf_counter
     times = turns.by_turns({"heddle": turns.timed_calls(ours.call, clock),
                             "onnxruntime": turns.timed_calls(theirs, clock)},
@@ -69,7 +69,7 @@ def measure(row, size, threads, given):
 
 
 def is_asked(name, given):
-    return any(part.lower() in name.lower() for part in given.match) or name in given.names
+    return any(part.lower() in name.lower() for part in given.match)
 
 
 def place_of(threads):
@@ -77,7 +77,7 @@ def place_of(threads):
 
 
 def kept(threads):
-    """What earlier runs have found, by name and size."""
+    """Figures of earlier runs, by name and size."""
     place = place_of(threads)
     found = json.loads(place.read_text(encoding="utf-8")) if place.exists() else []
     return {(each["name"], each["size"]): each for each in found}
@@ -108,17 +108,14 @@ def bench(threads, given):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--match", nargs="+", default=[], metavar="PART",
+    options.add_argument("--match", nargs="+", default=[""], metavar="PART",
                          help="those whose name has one of these in it")
-    options.add_argument("--names", nargs="+", default=[], metavar="NAME", help="these alone")
     options.add_argument("--sizes", nargs="+", choices=SIZES, default=SIZES)
     options.add_argument("--threads", type=int, nargs="+", default=[1])
     options.add_argument("--rounds", type=int, default=5)
     options.add_argument("--turn", type=float, default=5, help="milliseconds of a turn")
     options.add_argument("--write", action="store_true", help="write docs/generated/ops-speed.md")
     given = options.parse_args()
-    if not given.match and not given.names:
-        given.match = [""]
     for threads in given.threads:
         bench(threads, given)
         print("\n" + report.summary([each for each in kept(threads).values()

@@ -42,7 +42,6 @@ class Row:
         return make_model(nodes, given, outputs, held, domains=domains), given
 
 
-
 random = np.random.default_rng(0)
 
 
@@ -64,5 +63,5 @@ def scalar(value, dtype=np.int64):
 
 
 def side(n):
-    """Of a square of n elements."""
+    """The side of a square of n elements."""
     return max(1, round(n ** 0.5))

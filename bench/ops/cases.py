@@ -20,7 +20,7 @@ def positive(*shape):
 
 
 def weights(*shape):
-    """Of a recurrent layer of 64 units, as PyTorch begins: larger ones make a chaotic one."""
+    """Weights of a recurrent layer of 64 units, as PyTorch begins: larger ones make it chaotic."""
     return (normal(*shape) % 2 - 1) / np.float32(8)
 
 
@@ -45,6 +45,14 @@ def suppression(n):
     count = max(1, n // classes)
     scores = np.random.default_rng(3).random((1, classes, count)).astype(np.float32) ** 4
     return [boxes(n, count), scores, ints(100), np.float32([0.5]), np.float32([0.25])]
+
+
+def quantised(left, right, axis=1):
+    """Operands of QLinearMatMul and QLinearConv: u8 by i8 with a scale per column or filter."""
+    count = right[axis]
+    return [between(0, 255, *left, dtype=np.uint8), np.float32(0.02), np.uint8(128),
+            between(-64, 64, *right, dtype=np.int8), np.full(count, 0.01, np.float32),
+            np.zeros(count, np.int8), np.float32(1), np.uint8(128)]
 
 
 def elementwise():
@@ -224,9 +232,16 @@ def networks():
         # ONNX Runtime's sums of pairs saturate at i16 on CPUs without VNNI.
         between(-64, 64, side(n), side(n), dtype=np.int8)], constants=(1,),
         sizes=(64, 65536, 1048576))
+    yield Row("QLinearMatMul", "", lambda n: quantised([side(n)] * 2, [side(n)] * 2),
+              constants=range(1, 8), sizes=(64, 65536, 1048576))
+    yield Row("QLinearConv", "3x3", lambda n: quantised(
+        [1, 64, *[side(n / 64)] * 2], [64, 64, 3, 3], axis=0), constants=range(1, 8),
+        attributes={"pads": [1] * 4}, sizes=(512, 65536, 1048576))
     yield Row("Conv", "3x3", lambda n: [image(n), normal(8, 8, 3, 3)], constants=(1,),
               attributes={"pads": [1] * 4}, sizes=images)
     yield Row("Conv", "1x1", lambda n: [image(n), normal(8, 8, 1, 1)], constants=(1,), sizes=images)
+    yield Row("Conv", "64 channels", lambda n: [image(n, 64), normal(64, 64, 3, 3)], constants=(1,),
+              attributes={"pads": [1] * 4}, sizes=images)
     yield Row("Conv", "depthwise", lambda n: [image(n), normal(8, 1, 3, 3)], constants=(1,),
               attributes={"pads": [1] * 4, "group": 8}, sizes=images)
     yield Row("ConvTranspose", "", lambda n: [image(n), normal(8, 8, 2, 2)], constants=(1,),
@@ -281,7 +296,7 @@ def attend(names, outputs, sink):
 
 
 def attention():
-    """Of 8 heads of size 64."""
+    """Attention of 8 heads of size 64."""
     def feeds(n):
         length = n // 512
         return [normal(1, 8, length, 64) / 8, normal(1, 8, 64, length), normal(1, 8, length, 64)]

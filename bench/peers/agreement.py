@@ -1,4 +1,4 @@
-"""Whether an engine's outputs are those of ONNX Runtime.
+"""Compares an engine's outputs with those of ONNX Runtime.
 
 Floats: |a - b| <= 1e-3 |b| + 1e-3 max|b|, output by output. Of quantised models, whose
 values jump by steps where sums round apart, and further with every layer: the root mean square of

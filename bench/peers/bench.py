@@ -5,7 +5,8 @@ Outputs are first compared with ONNX Runtime's (agreement.py): what differs is n
 engines run turn by turn (rounds.py). Ratios are a peer's time over Heddle's: above 1, Heddle is
 faster. Results are kept in build/bench/peers/MODEL-bBATCH-tTHREADS.json; those that are there, of
 the same model, versions and options, are not made again. table.py writes them as Markdown. What
-peers compile is kept too (prepared.py), and with --prepare-only nothing else is done.
+peers compile is kept too (prepared.py), and with --prepare-only nothing else is done. With
+--callers several threads call one session of an engine without a pause (callers.py), on all cores.
 """
 
 import argparse
@@ -15,14 +16,15 @@ import hashlib
 import json
 import os
 import shutil
+import statistics
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from bench.models import tool
-from bench.models.bench import machine
 from bench.models.sources import Missing
 from bench.peers import agreement, cases, rounds
 from bench.peers.engines import engines
@@ -32,23 +34,25 @@ from bench.peers.prepared import Shelf, keeps
 
 STORE = tool.RESULTS / "peers"
 BASE, REFERENCE = "heddle", "onnxruntime"
+SERVED_S, SERVED_TURNS = 2.0, 7  # of a turn of several callers; the first turn is not counted
 HEADER = (f"  {'engine':20}{'ms':>10}{'q1..q3':>19}{'ratio':>8}{'q1..q3':>14}{'compile s':>11}"
-          f"{'load s':>8}{'peak MiB':>10}{'idle':>7}")
+          f"{'load s':>8}{'peak MiB':>10}{'idle':>7}{'served/s':>10}{'p99 ms':>9}")
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What holds for all engines of one table."""
+    """Settings of all engines of one table."""
 
     threads: int
     cores: list
     limit_s: float
     pace: rounds.Pace
     fresh: bool = False  # whether peers compile anew what they have compiled before
+    callers: int = 0  # threads that call an engine at once, after all else
 
 
 def digest(path):
-    """What tells one model from another."""
+    """A digest that tells one model from another."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
@@ -90,7 +94,7 @@ class Contest:
         """Starts an engine; its outputs, or None when it cannot: the report then says why."""
         print(f"  {engine.name}...", end="\r", file=sys.stderr, flush=True)
         report = self.report[engine.name] = {"version": engine.version(), "status": "failed"}
-        job, limit = self.job_of(engine), self.setting.limit_s + engine.extra_s
+        job, limit = self.job_of(engine), self.setting.limit_s
         try:
             report |= self.prepare(engine, job, limit)
             member = self.stack.enter_context(Member(job))
@@ -131,6 +135,21 @@ class Contest:
                 idle = member.ask("idle", self.setting.limit_s, seconds=1.0)["cpu_s"]
                 self.report[name] |= {"idle_cpu": idle, "peak_bytes": peak}
 
+    def serve(self):
+        """Notes the runs a second of several callers, where an engine allows them."""
+        answers = {name: [] for name in self.members}
+        for turn in range(SERVED_TURNS + 1):
+            for name in list(answers)[::1 if turn % 2 else -1]:
+                time.sleep(self.setting.pace.pause_s)
+                with contextlib.suppress(Failed):
+                    answers[name].append(self.members[name].ask(
+                        "serve", self.setting.limit_s, callers=self.setting.callers,
+                        seconds=min(SERVED_S, self.setting.pace.seconds)))
+        for name, each in answers.items():
+            if len(each) > 1:
+                self.report[name]["served"] = {
+                    key: statistics.median(answer[key] for answer in each[1:]) for key in each[0]}
+
 
 def contest(case, batch, setting, chosen):
     """The report of each engine on a model."""
@@ -150,6 +169,8 @@ def contest(case, batch, setting, chosen):
             run.members.pop(REFERENCE).close()
             run.report.pop(REFERENCE)
         run.time()
+        if setting.callers:
+            run.serve()
         return {name: run.report[name] for name in chosen}
 
 
@@ -160,9 +181,8 @@ def prepare_only(case, batch, setting, chosen):
     try:
         with Contest(case, batch, setting) as run:
             for engine in filter(keeps, chosen.values()):
-                limit = setting.limit_s + engine.extra_s
                 try:
-                    seconds = run.prepare(engine, run.job_of(engine), limit)["compile_s"]
+                    seconds = run.prepare(engine, run.job_of(engine), setting.limit_s)["compile_s"]
                     done += 1
                     print(f"  {engine.name:20}compiled in {seconds:.1f} s", flush=True)
                 except Failed as failure:
@@ -179,13 +199,14 @@ def line_of(name, report):
     if report["status"] == "differs":
         return f"  {name:20}differs: {report['worst']:.3g} times what is allowed; not ranked"
     spread = f"{report['q1_ms']:.3f}..{report['q3_ms']:.3f}"
-    ratio, ratios = "", ""
+    ratio, ratios, served = "", "", report.get("served")
     if "ratio" in report:
         ratio = f"{report['ratio']:.2f}"
         ratios = f"{report['ratio_q1']:.2f}..{report['ratio_q3']:.2f}"
     return (f"  {name:20}{report['median_ms']:10.3f}{spread:>19}{ratio:>8}{ratios:>14}"
             f"{report['compile_s']:11.1f}{report['load_s']:8.1f}"
-            f"{report.get('peak_bytes', 0) / 2**20:10.0f}{report.get('idle_cpu', 0):7.2f}")
+            f"{report.get('peak_bytes', 0) / 2**20:10.0f}{report.get('idle_cpu', 0):7.2f}"
+            + (f"{served['runs_per_s']:10.1f}{served['p99_ms']:9.2f}" if served else ""))
 
 
 def kept(path, wanted):
@@ -202,17 +223,15 @@ def arguments_of(arguments):
     parser = argparse.ArgumentParser(prog="./dev bench peers", description=__doc__.split("\n")[0])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these")
     parser.add_argument("--engines", nargs="+", metavar="NAME", help="only these, and heddle")
-    parser.add_argument("--static", action="store_true",
-                        help="time Heddle's artefact for exactly the benched sizes too")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--batch", type=int, nargs="+", help="only these of a model's batches")
-    parser.add_argument("--tvm-budget", type=float, default=0, metavar="SECONDS",
-                        help="time TVM after so long a tuning of each model too (default: no)")
     parser.add_argument("--seconds", type=float, default=20, help="of timing a row (default 20)")
     parser.add_argument("--rounds", type=int, default=7, help="at least so many (default 7)")
     parser.add_argument("--pause", type=float, default=100, metavar="MS", help="before a turn")
     parser.add_argument("--limit", type=float, default=180, metavar="SECONDS",
                         help="for an engine to compile, to load or to run once (default 180)")
+    parser.add_argument("--callers", type=int, default=0, metavar="N",
+                        help="have N threads call each engine at once, too")
     parser.add_argument("--again", action="store_true", help="also what is there already")
     parser.add_argument("--fresh", action="store_true",
                         help="compile anew what peers have compiled before")
@@ -224,14 +243,12 @@ def arguments_of(arguments):
 
 def chosen_engines(options):
     """The engines to time, Heddle among them."""
-    known = engines(options.tvm_budget)
-    names = options.engines or [name for name in known if name != "heddle_static"]
+    known = engines()
+    names = options.engines or known
     wrong = [name for name in names if name not in known]
     if wrong:
-        raise KeyError(f"no engine '{wrong[0]}'; there are: {', '.join(known)} "
-                       "(tvm_tuned: with --tvm-budget)")
-    wanted = {BASE, *names} | ({"heddle_static"} if options.static else set())
-    return {name: engine for name, engine in known.items() if name in wanted}
+        raise KeyError(f"no engine '{wrong[0]}'; there are: {', '.join(known)}")
+    return {name: engine for name, engine in known.items() if name in {BASE, *names}}
 
 
 def bench(case, batch, threads, options, chosen):
@@ -240,18 +257,18 @@ def bench(case, batch, threads, options, chosen):
     print(f"\n{case.name}, batch {batch}, {threads} thread{'s' if threads > 1 else ''}", flush=True)
     try:
         wanted = {"model": case.name, "batch": batch, "threads": threads,
-                  "digest": digest(case.path()), "tvm_budget": options.tvm_budget,
+                  "digest": digest(case.path()), "callers": options.callers,
                   "versions": {name: engine.version() for name, engine in chosen.items()}}
         result = None if options.again else kept(path, wanted)
         if result is None:
-            cores = sorted(os.sched_getaffinity(0))[:threads]
+            cores = sorted(os.sched_getaffinity(0))[:None if options.callers else threads]
             if len(cores) < threads:
                 raise Missing(f"{threads} threads need as many cores, but there are {len(cores)}")
             pace = rounds.Pace(options.seconds, options.rounds, limit_s=options.limit,
                                pause_s=options.pause / 1000)
-            setting = Setting(threads, cores, options.limit, pace, options.fresh)
+            setting = Setting(threads, cores, options.limit, pace, options.fresh, options.callers)
             result = wanted | {
-                "date": datetime.date.today().isoformat(), "machine": machine(),
+                "date": datetime.date.today().isoformat(), "machine": tool.machine(),
                 "seconds": options.seconds, "limit_s": options.limit,
                 "engines": contest(case, batch, setting, chosen)}
             del result["versions"]
@@ -271,7 +288,7 @@ def main(arguments=None):
     if options.list:
         print("models: ", *(f"{c.name} (batch {', '.join(map(str, c.batches))})"
                             for c in cases.cases()), sep="\n  ")
-        print("engines:", *engines(1), sep="\n  ")
+        print("engines:", *engines(), sep="\n  ")
         return 0
     try:
         models = [cases.find(name) for name in options.models or ()] or cases.cases()

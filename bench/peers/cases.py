@@ -1,20 +1,17 @@
-"""What is benched: models, their inputs, and the batches that make sense.
+"""Cases of the benchmark: models, their inputs, and the batches that make sense.
 
 Trained models come from the catalogue; the others are exported by export.py. A `network` names the
 torch module of the same weights, for engines that compile torch.
 """
 
-import importlib.util
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
 
 import numpy as np
 
-from bench.models import catalogue
-from bench.models.sources import ROOT, STORE, Missing
+from bench.models import catalogue, sources
+from bench.models.sources import Missing
 
 Feeds = dict[str, np.ndarray]
 SEED = 7
@@ -39,16 +36,7 @@ class Case:
 
 def exported(name):
     """The ONNX file of one of our own networks, exported at the first call."""
-    path = STORE / f"{name}.onnx"
-    if not path.exists():
-        if importlib.util.find_spec("torchvision") is None:
-            raise Missing(f"{name} is exported with torchvision, which is not installed; "
-                          "`./dev bench peers` installs bench/peers/requirements.txt")
-        done = subprocess.run([sys.executable, "-m", "bench.networks.export", name], cwd=ROOT,
-                              capture_output=True, text=True, check=False)
-        if done.returncode or not path.exists():
-            raise Missing(f"export of {name} failed: {done.stderr.strip()[-400:]}")
-    return path
+    return sources.exported(name, "torchvision")
 
 
 def _picture(batch, random):

@@ -1,4 +1,4 @@
-"""What a worker is told: which engine runs which model, with which inputs, threads and cores."""
+"""Jobs of workers: which engine runs which model, with which inputs, threads and cores."""
 
 import json
 from dataclasses import asdict, dataclass, field

@@ -1,4 +1,4 @@
-"""What engines have compiled, kept for later contests in build/bench/peers/prepared.
+"""Compiled forms of the engines, kept for later contests in build/bench/peers/prepared.
 
 A folder there is named after the contest, the engine and a digest of all that what is compiled
 depends on: the model, the sizes of the inputs, the processor, the engine's version, options and
@@ -15,22 +15,22 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.models.bench import machine
+from bench.models import tool
 from bench.peers.member import Failed, Late, Member
 
 FOUND = "found.json"
-# What a job makes for itself, wherever it is asked for.
+# Files that a job makes for itself, wherever it is asked for.
 PASSING = shutil.ignore_patterns("job.json", "log", "static.onnx", FOUND)
 
 
 def keeps(engine):
-    """Whether what the engine prepares is kept: what changes from day to day is not."""
+    """Tells whether the engine's compiled form is kept: one that changes daily is not."""
     module = importlib.import_module(engine.module)
     return hasattr(module, "prepare") and getattr(module, "KEPT", True)
 
 
 def compile_now(job, limit_s):
-    """What the engine's `prepare` tells, from a process that ends with it."""
+    """Runs the engine's `prepare` in a process that ends with it; its answer."""
     with Member(job) as compiler:
         return compiler.ask("prepare", limit_s)
 
@@ -39,12 +39,12 @@ def name_of(engine, job, contest, model):
     """(what it is of, twelve digits that another model, engine, machine or way to compile would
     change); `model` is the digest of the file."""
     module = importlib.import_module(engine.module)
-    threads = 0 if getattr(module, "any_threads", lambda _: False)(engine.options) else job.threads
+    threads = 0 if getattr(module, "any_threads", lambda: False)() else job.threads
     sizes = {name: [list(value.shape), str(value.dtype)] for name, value in job.inputs().items()}
     constants = {name: value.tolist() for name, value in job.inputs().items()
                  if name in job.constants}
     parts = [model, job.network, engine.name, engine.version(), engine.options,
-             getattr(module, "SETTINGS", []), sizes, constants, machine(), threads]
+             getattr(module, "SETTINGS", []), sizes, constants, tool.machine(), threads]
     stem = f"{contest}-t{threads}" if threads else contest
     return f"{stem}-{engine.name}", hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
@@ -57,7 +57,7 @@ class Shelf:
     fresh: bool = False
 
     def prepare(self, engine, job, contest, model, limit_s):
-        """What `prepare` told, now or once; Failed when it failed, now or once. Afterwards the
+        """The answer of `prepare`, now or once; Failed when it failed, now or once. Afterwards the
         job's folder is as `prepare` leaves it. `contest` names the model and the batch."""
         if not keeps(engine):
             return compile_now(job, limit_s)
@@ -77,7 +77,7 @@ class Shelf:
         return found
 
     def _take(self, place, job, limit_s):
-        """What is told of the place, its files now in the job's folder; None when there is nothing,
+        """The answer kept at the place, its files now in the job's folder; None when there is none,
         or what failed for want of time may have more now."""
         if not (place / FOUND).exists():
             return None

@@ -1,5 +1,5 @@
 """Writes what `./dev bench peers` found: means in README.md between its markers, and all of it in
-docs/generated/peers.md, and draws the ratios beside the results, peers.svg.
+docs/generated/peers.md.
 
     ./dev bench peers-table
 
@@ -19,10 +19,9 @@ from bench.peers.engines import engines
 STORE = tool.RESULTS / "peers"
 BEGIN = "<!-- peers: begin; written by bench/peers/table.py -->"
 END = "<!-- peers: end -->"
-BASE, STATIC, REFERENCE = "heddle", "heddle_static", "onnxruntime"
+BASE, REFERENCE = "heddle", "onnxruntime"
 TITLES = {"onnxruntime": "ONNX Runtime", "openvino": "OpenVINO", "inductor": "Inductor",
-          "inductor_autotune": "Inductor autotuned", "iree": "IREE", "tvm": "TVM",
-          "tvm_tuned": "TVM tuned", "heddle_static": "Heddle static"}
+          "iree": "IREE", "tvm": "TVM"}
 
 
 def results(folder=STORE):
@@ -38,9 +37,8 @@ def ratio_of(result, name):
 
 
 def peers_of(result):
-    """Ratios of the peers that have one; Heddle's own variant is no peer."""
-    ratios = {name: ratio_of(result, name) for name in result["engines"]
-              if name not in (BASE, STATIC)}
+    """Ratios of the peers that have one."""
+    ratios = {name: ratio_of(result, name) for name in result["engines"] if name != BASE}
     return {name: ratio for name, ratio in ratios.items() if ratio is not None}
 
 
@@ -83,7 +81,7 @@ def cell(result, name):
 def known(found):
     """The engines beside Heddle that any result has, in the order of the table."""
     present = {name for result in found for name in result["engines"]}
-    return [name for name in engines(1) if name in present and name != BASE]
+    return [name for name in engines() if name in present and name != BASE]
 
 
 def table(found):
@@ -109,7 +107,7 @@ def table(found):
 
 
 def heading(found, command):
-    """Where, when and how; what the columns are."""
+    """Date, machine and command; the meaning of the columns."""
     dates = sorted({result["date"] for result in found})
     versions = sorted({report["version"] for result in found for report in
                        result["engines"].values() if not report["version"].startswith("heddle")})
@@ -138,7 +136,7 @@ def failures(found):
 
 
 def cost(report):
-    """What an engine takes for a model."""
+    """Time, memory and idle share of an engine on a model."""
     if "median_ms" not in report:
         return ""
     sizes = "/".join(number(report.get(key, 0) / 2**20, "{:.0f}")
@@ -184,7 +182,7 @@ def replace(text, content):
 
 
 def main(arguments=None):
-    """Fills README.md, the page and the picture."""
+    """Fills README.md and the page."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--into", type=Path, default=tool.ROOT, metavar="FOLDER",
                         help="to write them to (default: the project)")
@@ -218,8 +216,6 @@ def main(arguments=None):
     parts += ["## What did not run", "", failures(found), "", "## Time, spread and memory", "",
               costs(found), ""]
     page.write_text("\n".join(parts), encoding="utf-8")
-    from bench.peers import picture
-    picture.draw(found, tool.RESULTS / "peers.svg")
     print(f"{len(found)} results: wrote {options.into / 'README.md'} and {page}")
     return 0
 

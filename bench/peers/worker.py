@@ -29,7 +29,7 @@ def memory_of(field):
 
 
 def resident_bytes():
-    """What is resident once the allocator has given back what it holds for later."""
+    """Bytes resident once the allocator has given back what it holds for later."""
     LIBC.malloc_trim(0)
     return memory_of("VmRSS")
 
@@ -72,9 +72,9 @@ class Worker:
         np.savez(path, **{str(i): value for i, value in enumerate(arrays)})
         return {"count": len(arrays)}
 
-    def run(self, times, warm=0, clock="perf_counter_ns"):
-        """Milliseconds of each run by a clock of `time`; `warm` runs before are not counted."""
-        run, now, found = self.loaded.run, getattr(time, clock), []
+    def run(self, times, warm=0):
+        """Milliseconds of each run; `warm` runs before are not counted."""
+        run, now, found = self.loaded.run, time.perf_counter_ns, []
         for _ in range(warm):
             run()
         for _ in range(times):
@@ -98,7 +98,7 @@ class Worker:
         return {"cpu_s": seconds_of_cpu() - before}
 
     def serve(self, callers, seconds):
-        """Runs a second of a few caller threads; see serving.py."""
+        """Runs a second of a few caller threads; see callers.py."""
         from bench.peers import callers as several
         return several.throughput(self.loaded, callers, seconds)
 

@@ -1,7 +1,7 @@
 """Transformer encoders over batches of texts of different lengths, without padding.
 
     ./dev bench ragged [--networks layer bert_base] [--sets RACE CoLA] [--batch 32 64 128]
-                       [--threads 1 2] [--parts 2 4 8 16] [--add] [--note]
+                       [--threads 1 2] [--parts 2 4 8 16] [--add]
 
 `layer` is CoRa's (Fegade et al., MLSys 2022): 512 wide, 8 heads, 2048 between; `bert_base` all 12
 layers and the embeddings. Lengths are drawn from the 64-quantiles of eight data sets
@@ -55,7 +55,7 @@ def cut(feeds, rows, lengths):
 
 
 class Engines:
-    """What is compared, for one network and number of threads."""
+    """Compared engines, for one network and number of threads."""
 
     def __init__(self, encoder, threads, peers):
         import heddle
@@ -101,7 +101,7 @@ class Engines:
         return statistics.median(shares)
 
     def compare(self, lengths, given):
-        """What was found of one batch."""
+        """Figures of one batch."""
         feeds = self.encoder.inputs(lengths)
         calls = self.calls(feeds, lengths, given.parts)
         check(calls, lengths)
@@ -166,7 +166,7 @@ def costs(found):
 
 
 def goals(found):
-    """What each network reaches, a line each."""
+    """Goals that each network reaches, a line each."""
     for network in dict.fromkeys(each["network"] for each in found):
         own = [each for each in found if each["network"] == network]
         mean = report.geometric_mean
@@ -184,7 +184,7 @@ def goals(found):
 
 
 def measured(given):
-    """What there is to tell of each network, number of threads, batch and data set."""
+    """Figures of each network, number of threads, batch and data set."""
     for network in given.networks:
         try:
             encoder = NETWORKS[network]()
@@ -202,7 +202,7 @@ def measured(given):
 
 
 def place(each):
-    """What a row is of, in the order of the tables."""
+    """The key of a row, in the order of the tables."""
     return (list(NETWORKS).index(each["network"]), each["threads"], each["batch"],
             list(quantiles()).index(each["set"]))
 

@@ -103,7 +103,7 @@ NETWORKS = {"layer": layer, "bert_base": bert_base}
 
 
 class Weights:
-    """What is constant in the products and norms of a network, in the order of its nodes."""
+    """Constants of the products and norms of a network, in the order of its nodes."""
 
     def __init__(self, model):
         self.known = {value.name: value for value in model.graph.initializer}

@@ -124,6 +124,6 @@ def opened(names, encoder, threads):
 
 
 def missing(names):
-    """What to say of those that are not."""
+    """A line for each engine that is not installed."""
     return [f"{name}: left out, the package {PEERS[name][0]} is not installed" for name in names
             if not importlib.util.find_spec(PEERS[name][0])]

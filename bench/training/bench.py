@@ -1,6 +1,6 @@
 """Training steps beside JAX (XLA), torch.compile (Inductor) and PyTorch's eager mode.
 
-    ./dev bench training [--only bert] [--threads 1 2] [--rounds 5] [--note]
+    ./dev bench training [--only bert] [--threads 1 2] [--rounds 5]
 
 Every engine has the same first weights, batch and optimiser (bench/networks/trained.py), in a
 process of its own; only one of them runs at a time, in an order drawn anew each round. First all
@@ -67,7 +67,7 @@ class Engine:
 
 
 def compare(network, threads, options):
-    """What was found of one network."""
+    """Losses, seconds and bytes of one network."""
     path = exported(network)
     engines = [Engine(name, network, threads, path) for name in options.engines]
     found = {"network": network.name, "threads": threads, "errors": {}}
@@ -94,7 +94,7 @@ def compare(network, threads, options):
 
 
 def agree(losses):
-    """Whether all are near those of the first engine."""
+    """Tells if all losses are near those of the first engine."""
     first = next(iter(losses.values()))
     return all(abs(a - b) <= TOLERANCE * abs(a) for other in losses.values()
                for a, b in zip(first, other))
@@ -135,24 +135,28 @@ def summaries(found):
         yield f"{name} / Heddle{goal}: {report.summary(ratios)}."
 
 
+def lines(found):
+    heads = ["network", "threads", "Heddle, ms", *(f"{name} / Heddle" for name in ENGINES[1:]),
+             *(f"{name}, MiB" for name in ENGINES), "losses agree"]
+    return [*report.table(heads, rows_of(found)), "", *summaries(found)]
+
+
+def measure(given):
+    for threads in given.threads:
+        for network in networks.NETWORKS:
+            if given.only in network.name:
+                found = compare(network, threads, given)
+                print(json.dumps(found), file=sys.stderr, flush=True)
+                yield found
+
+
 def main():
     options = report.arguments(__doc__, rounds=5, turn_ms=0)
     options.add_argument("--threads", type=int, nargs="+", default=[1])
     options.add_argument("--steps", type=int, default=4, help="whose losses have to agree")
     options.add_argument("--runs", type=int, default=3, help="steps of a turn")
     options.add_argument("--engines", nargs="+", default=ENGINES, choices=ENGINES)
-    given = options.parse_args()
-    found = report.last("training") if given.last else []
-    if not given.last:
-        for threads in given.threads:
-            for network in networks.NETWORKS:
-                if given.only in network.name:
-                    found.append(compare(network, threads, given))
-                    print(json.dumps(found[-1]), file=sys.stderr, flush=True)
-    heads = ["network", "threads", "Heddle, ms", *(f"{name} / Heddle" for name in ENGINES[1:]),
-             *(f"{name}, MiB" for name in ENGINES), "losses agree"]
-    report.publish("training", [*report.table(heads, rows_of(found)), "", *summaries(found)],
-                   found, given)
+    report.tell("training", options.parse_args(), measure, lines)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 """How long a training step takes in less memory: results that are computed twice, by --memory.
 
-    ./dev bench memory [--only bert_base] [--batch 8] [--rounds 5] [--picture memory.png]
+    ./dev bench memory [--only bert_base] [--batch 8] [--rounds 5]
 
-Of each network a step that keeps all (--without recomputation), one as it comes, and steps with
+Each network has a step that keeps all (--without recomputation), one as it comes, and steps with
 shares of all that the first takes: weights, what the optimiser remembers, and what lies between
 kernels. Each is held against the first by turns in one process: the ratio of median times, what the
 report says of its memory, and the difference of the losses of the first steps. The time of a
@@ -22,6 +22,7 @@ from bench.training.bench import exported
 SHARES = (0.65, 0.5, 0.4)
 BATCH = {"bert_base": 32}  # with 8 examples most of it are weights and what Adam remembers
 STEPS = 3
+BOTH = ("bert_base", "resnet50")  # the networks of a run that names none
 
 
 def batch_of(network, given):
@@ -99,25 +100,12 @@ def rows_of(found):
             yield [each["network"], "refused", refusal["share"], "", "", "", "", ""]
 
 
-def draw(found, path):
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(figsize=(6.4, 3.6), layout="constrained")
-    for each in found:
-        base = each["steps"][0]["need"]["total"]
-        points = sorted((step["need"]["total"] / base, step["ratio"]) for step in each["steps"])
-        batch = f", {each['batch']} examples" if each["batch"] else ""
-        axes.plot(*zip(*points), marker="o",
-                  label=f"{each['network']}{batch}: {base / 2**20:.0f} MiB")
-    axes.axhline(1.25, color="#999999", linewidth=1, linestyle="--")
-    axes.axvline(0.5, color="#999999", linewidth=1, linestyle="--")
-    axes.set(xlabel="all that a step takes, over that where all is kept", ylim=(0.9, None),
-             ylabel="time of a step, over that\nwhere all is kept", xlim=(0, 1.05))
-    axes.legend()
-    figure.savefig(path, dpi=120)
+def measure(given):
+    for network in networks.NETWORKS:
+        if given.only in network.name and (given.only or network.name in BOTH):
+            found = compare(network, given)
+            print(json.dumps(found), file=sys.stderr, flush=True)
+            yield found
 
 
 def main():
@@ -125,20 +113,10 @@ def main():
     options.add_argument("--threads", type=int, default=1)
     options.add_argument("--batch", type=int, help="examples of a step, if not the network's own")
     options.add_argument("--shares", type=float, nargs="+", default=SHARES)
-    options.add_argument("--picture", help="a file to draw the curve into")
-    given = options.parse_args()
-    found = report.last("memory") if given.last else []
-    if not given.last:
-        for network in networks.NETWORKS:
-            if given.only in network.name and (given.only or network.name in
-                                               ("bert_base", "resnet50")):
-                found.append(compare(network, given))
-                print(json.dumps(found[-1]), file=sys.stderr, flush=True)
     heads = ["network", "between kernels, MiB", "share", "in all, MiB", "share",
              "time, over that where all is kept", "losses differ by", "compiling, s"]
-    report.publish("memory", report.table(heads, rows_of(found)), found, given)
-    if given.picture:
-        draw(found, given.picture)
+    report.tell("memory", options.parse_args(), measure,
+                lambda found: report.table(heads, rows_of(found)))
 
 
 if __name__ == "__main__":

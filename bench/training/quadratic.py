@@ -60,11 +60,10 @@ def digits():
                             stratify=found.target, random_state=0)
 
 
-def accuracy(model, epochs, seed, data):
-    """Of the digits that were not learned from."""
+def trainer_of(model, images, labels, epochs, seed):
+    """A trainer that has learned these images."""
     from heddle.training import Trainer, cosine
 
-    images, asked, labels, wanted = data
     random = np.random.default_rng(seed)
     steps = epochs * (len(images) // BATCH)
     trainer = Trainer(model, optimizer="adamw", learning_rate=cosine(4e-3, steps, warmup=30),
@@ -74,6 +73,13 @@ def accuracy(model, epochs, seed, data):
         for first in range(0, len(images) - BATCH + 1, BATCH):
             chosen = order[first:first + BATCH]
             trainer.step({"images": images[chosen], "labels": labels[chosen]})
+    return trainer
+
+
+def accuracy(model, epochs, seed, data):
+    """The share of digits that are right, of those that were not learned from."""
+    images, asked, labels, wanted = data
+    trainer = trainer_of(model, images, labels, epochs, seed)
     _, outputs = trainer.evaluate({"images": asked, "labels": wanted})
     return float((outputs["scores"].argmax(1) == wanted).mean())
 
@@ -82,23 +88,14 @@ def built(widths, epochs, seed, data):
     """The builder on a deeper network."""
     import heddle
     from heddle_lab import quadratic
-    from heddle.training import Trainer, cosine
 
     images, asked, labels, wanted = data
     held = len(images) // 5  # decides what is taken out; what was asked tells how good that is
-    learned, judged = (images[held:], labels[held:]), (images[:held], labels[:held])
-    random = np.random.default_rng(seed)
 
     def train(model):
-        steps = epochs * (len(learned[0]) // BATCH)
-        trainer = Trainer(model, optimizer="adamw", learning_rate=cosine(4e-3, steps, warmup=30),
-                          seed=seed, threads=1)
-        for _ in range(steps):
-            chosen = random.integers(0, len(learned[0]), BATCH)
-            trainer.step({"images": learned[0][chosen], "labels": learned[1][chosen]})
-        return trainer.trained()
+        return trainer_of(model, images[held:], labels[held:], epochs, seed).trained()
 
-    def accuracy(model, images=judged[0], labels=judged[1]):
+    def accuracy(model, images=images[:held], labels=labels[:held]):
         scores, = heddle.compile(model, threads=1).run(None, {"images": images})
         return float((scores.argmax(1) == labels).mean())
 
@@ -129,8 +126,7 @@ def compare_networks(given):
     from bench.networks import trained as networks
     from bench.training import bench
 
-    found = report.last("quadratic") if given.last else []
-    for threads in () if given.last else given.threads:
+    for threads in given.threads:
         for network in quadralib.NETWORKS:
             if given.only not in network.name:
                 continue
@@ -139,11 +135,7 @@ def compare_networks(given):
             each["parameters"] = sum(weight.numel() for weight in module.parameters())
             each["hybrid"] = need_of(network, threads)
             each["everything"] = need_of(network, threads, EVERYTHING)
-            found.append(each)
-    heads = ["network", "threads", "parameters", "Heddle, ms", "Inductor / Heddle",
-             "eager / Heddle", "Heddle, MiB", "Inductor, MiB", "eager, MiB", "hybrid, MiB",
-             "everything, MiB", "first losses differ by"]
-    report.publish("quadratic", report.table(heads, rows_of(found)), found, given)
+            yield each
 
 
 def rows_of(found):
@@ -188,7 +180,11 @@ def main():
     if not given.networks:
         return compare_accuracy(given)
     sys.modules["torchvision"] = None  # the networks need none
-    return compare_networks(given)
+    heads = ["network", "threads", "parameters", "Heddle, ms", "Inductor / Heddle",
+             "eager / Heddle", "Heddle, MiB", "Inductor, MiB", "eager, MiB", "hybrid, MiB",
+             "everything, MiB", "first losses differ by"]
+    return report.tell("quadratic", given, compare_networks,
+                       lambda found: report.table(heads, rows_of(found)))
 
 
 if __name__ == "__main__":

@@ -6,10 +6,10 @@ to do: {"do": "losses", "steps": 3}, {"do": "time", "steps": 5}, {"do": "memory"
 
 import json
 import os
-import re
 import sys
 import time
-from pathlib import Path
+
+from bench.peers.worker import memory_of
 
 RATE = {"adam": 1e-4, "momentum": 1e-4, "adagrad": 1e-3, "sgd": 1e-1}
 
@@ -160,16 +160,6 @@ ENGINES = {"heddle": heddle_steps,
            "xla": jax_steps}
 
 
-def peak_bytes():
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) * 1024
-
-
-def base_bytes():
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) * 1024
-
-
 def main():
     engine, name, threads, path = sys.argv[1:5]
     sys.modules["torchvision"] = None  # the networks need none
@@ -184,7 +174,7 @@ def main():
         asked = json.loads(line)
         try:
             if step is None:
-                before = base_bytes()
+                before = memory_of("VmRSS")
                 step = ENGINES[engine](network, int(threads), path)
             if asked["do"] == "losses":
                 begin = time.perf_counter()
@@ -200,7 +190,7 @@ def main():
                     seconds.append(time.perf_counter() - begin)
                 tell({"seconds": seconds})
             else:
-                tell({"bytes": peak_bytes() - before})
+                tell({"bytes": memory_of("VmHWM") - before})
         except Exception as error:  # an engine that cannot is told of, and the others go on
             tell({"error": f"{type(error).__name__}: {error}"[:500]})
 

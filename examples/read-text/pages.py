@@ -1,4 +1,4 @@
-"""What surrounds the networks: the page to read, boxes from a probability map, text from scores."""
+"""Code around the networks: the page to read, boxes from a probability map, text from scores."""
 
 import cv2
 import numpy as np

@@ -338,7 +338,7 @@ def call_everywhere(name, *arguments):
 
 
 def has_own_ops():
-    """Whether models may mean by a name what only this process knows."""
+    """Tells whether models may mean by a name what only this process knows."""
     return bool(_everywhere)
 
 

@@ -1,4 +1,4 @@
-"""What `./dev bench cards` makes of the answers of `heddle cards explain`."""
+"""Tables that `./dev bench cards` makes of the answers of `heddle cards explain`."""
 
 from bench import cards
 

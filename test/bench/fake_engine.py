@@ -1,6 +1,6 @@
 """An engine for tests of the harness: options say what its outputs are and how it fails.
 
-What it prepares is a file; `diary` is one that has a line more for each time. The clock of its
+Its prepared form is a file; `diary` is one that has a line more for each time. The clock of its
 process goes on only while it runs: each run takes what `ms` says.
 """
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bench.models.sources import Missing
-from bench.peers import agreement, bench, picture, rounds, table
+from bench.peers import agreement, bench, rounds, table
 from bench.peers.cases import Case
 from bench.peers.engines import Engine
 from bench.peers.job import Job
@@ -146,8 +146,8 @@ def result(model, **ratios):
             "engines": reports}
 
 
-def test_means_are_geometric_and_the_best_peer_is_the_fastest_of_each_row(tmp_path):
-    found = [result("a", heddle=1, onnxruntime=2, openvino=8, heddle_static=0.5),
+def test_means_are_geometric_and_the_best_peer_is_the_fastest_of_each_row():
+    found = [result("a", heddle=1, onnxruntime=2, openvino=8),
              result("b", heddle=1, onnxruntime=8, openvino=0.5)]
     found[1]["engines"]["iree"] = {"status": "differs", "version": "iree 1", "worst": 3.0}
     ratios, best, memory = table.means(found, ["onnxruntime", "openvino", "iree"])
@@ -161,8 +161,6 @@ def test_means_are_geometric_and_the_best_peer_is_the_fastest_of_each_row(tmp_pa
     assert dict(zip(heads, row))["ONNX Runtime"] == "4.00" and row[0] == "| 1"
     assert row[-2:] == ["1.00", "1.00 |"]
     assert "| b | 1 | 1 | 1 (1-1); 1.0+0.1; 0/1 |" in table.costs(found)
-    picture.draw(found, tmp_path / "picture.svg")
-    assert "ONNX Runtime: 8.00" in (tmp_path / "picture.svg").read_text()
 
 
 def test_the_readme_needs_its_markers():

@@ -1,4 +1,4 @@
-"""What engines of a contest have prepared is kept, taken again, and made anew where it must be."""
+"""Prepared forms of engines are kept, taken again, and made anew where they must be."""
 
 import time
 from dataclasses import replace
@@ -82,7 +82,7 @@ def test_options_and_settings_tell_one_artefact_from_another(desk, monkeypatch):
     monkeypatch.setattr(fake_engine, "SETTINGS", ["-O3"], raising=False)
     desk.prepare(adds=2)
     assert desk.times() == 3
-    monkeypatch.setattr(fake_engine, "any_threads", lambda _: True, raising=False)
+    monkeypatch.setattr(fake_engine, "any_threads", lambda: True, raising=False)
     desk.prepare(adds=2)
     desk.prepare(adds=2, threads=2)
     assert desk.times() == 4 and not any("-t2-" in name for name in desk.names())

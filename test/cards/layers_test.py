@@ -229,7 +229,7 @@ def test_a_plan_with_a_product_that_is_read_in_parts_is_carried_out():
 
 
 def fire(reads_one_twice=False):
-    """What SqueezeNet is made of: two convolutions side by side."""
+    """The module of SqueezeNet: two convolutions side by side."""
     random = np.random.default_rng(5)
     filters = [numpy_helper.from_array(random.random((6, 4, n, n), np.float32), name)
                for n, name in [(1, "small"), (3, "large")]]

@@ -102,7 +102,7 @@ def test_a_norm_that_others_read_is_a_second_result():
 
 
 def test_a_gate_of_another_operand_is_another_kernel():
-    """What both products read has to be one tensor: the kernel normalises a row once."""
+    """The input of both products has to be one tensor: the kernel normalises a row once."""
     source = gated_unit(["rows"], 32, 32)
     source.graph.node[7].input[0] = "unit"
     made = agrees(source, {"x": rows_of(5, 32)})
@@ -165,7 +165,7 @@ def test_a_group_of_several_results_is_in_plans_and_records(tmp_path):
 
 
 def test_a_group_of_several_results_is_tuned_and_found_in_the_records(tmp_path):
-    """What is told of the card's knobs in the records is what the next run takes."""
+    """The card's knobs in the records are those that the next run takes."""
     source, records = tmp_path / "choice.onnx", tmp_path / "records.db"
     onnx.save(choice(["rows"]), source)
     asked = [source, "--records", records, "--schedules", FOLDER, "--threads", "1", "--json"]

@@ -1,4 +1,4 @@
-"""What a user adds or edits: a card in a folder of one's own, and a plan."""
+"""Changes by a user: a card in a folder of one's own, and a plan."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is compiled again comes from the cache, whole or in parts, and is the same."""
+"""A second compilation comes from the cache, whole or in parts, and is the same."""
 
 import json
 import os

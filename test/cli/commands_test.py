@@ -167,7 +167,7 @@ def test_bench_beside_onnxruntime(model):
 
 @pytest.fixture(params=["no Python", "no package"])
 def without_onnxruntime(request, tmp_path, monkeypatch):
-    """What is said where it is missing."""
+    """The message where the peer is missing."""
     python = tmp_path / "python"
     if request.param == "no package":
         python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -I -S "$@"\n')
@@ -214,7 +214,7 @@ def test_compare_against_the_reference_alone(model):
 
 @needs_onnxruntime
 def test_compare_names_the_node_that_parts(tmp_path):
-    """Where no difference is allowed, a sum of 257 products parts by its rounding."""
+    """A sum of 257 products parts by its rounding where no difference is allowed."""
     weights = np.random.default_rng(0).standard_normal((257, 64)).astype(np.float32)
     path = save(make_model([make_node("Neg", "x", "n", "exact"),
                             make_node("MatMul", "n w", "y", "product")],

@@ -110,7 +110,7 @@ def test_a_plan_joins_what_would_stay_apart(tmp_path):
 
 
 def test_a_plan_has_readers_compute_again(tmp_path):
-    # Of two operands of its size, which a copy in each reader would read twice.
+    # Two operands have its size, which a copy in each reader would read twice.
     path = model_of("""m (float[n, 64] x, float[n, 64] v) => (float[n] y, float[n] z) {
         [a] a = Mul(x, v)
         axes = Constant <value_ints = [1]> ()
@@ -155,7 +155,7 @@ def test_layouts_are_in_the_plan_and_carried_out(tmp_path):
     assert "must be 'first' or 'last'" in compiled(path, first | {"layouts": {"c": "middle"}})
 
 
-# What two others read.
+# A result that two others read.
 FUSED = """m (float[32, 16] x, float[16, 24] w, float[32, 24] u, float[32, 24] v)
     => (float[32, 24] y, float[32, 1] z) {
     [a] a = MatMul(x, w)

@@ -97,7 +97,7 @@ def test_explain_counts_the_work_of_the_rows(tmp_path):
 
 
 def test_explain_tells_what_is_left_of_padding_and_of_unequal_work(tmp_path):
-    """Of tiles of m rows and n columns, as a plan sets them; of threads, by the tasks of rows."""
+    """Tiles are of m rows and n columns, as a plan sets them; threads share the tasks of rows."""
     nodes = [make_node("Transpose", "x", "t", "t", perm=[0, 2, 1]),
              make_node("MatMul", "x t", "scores", "scores")]
     model = save(make_model(nodes, {"x": ["batch", "seq", 8]}, {"scores": ["batch", "seq", "seq"]}),

@@ -1,4 +1,4 @@
-"""What a terminal gets: names of sizes, completion, colours, and lines that fit."""
+"""Output to a terminal: names of sizes, completion, colours, and lines that fit."""
 
 import json
 import os
@@ -49,7 +49,7 @@ def test_a_wrong_name_lists_those_that_exist(model, size, tmp_path):
 
 
 def completed(script, words):
-    """What bash offers for a command line, with the words before the cursor."""
+    """Completions that bash offers, with the words before the cursor."""
     setup = f"source {script}; COMP_WORDS=({' '.join(words)}); COMP_CWORD={len(words) - 1}; _heddle"
     done = subprocess.run(["bash", "-c", f'{setup}; printf "%s\\n" "${{COMPREPLY[@]}}"'],
                           check=True, capture_output=True, text=True)
@@ -79,7 +79,7 @@ def test_other_shells_have_all_commands(shell, tmp_path):
 
 
 def on_terminal(*arguments, **environment):
-    """What a command writes to a terminal."""
+    """Output of a command to a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen([find_heddle(), *arguments], stdout=theirs, stderr=theirs,
                                env={**os.environ, "TERM": "xterm", **environment})

@@ -14,7 +14,7 @@ from command import OK, heddle, save
 pytestmark = pytest.mark.usefixtures("compiler")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spec" / "plan.md"
 
-# What the thresholds are about: constant and given filters, products, rows and columns, extremes.
+# Subjects of thresholds: constant and given filters, products, rows and columns, extremes.
 MODEL = """m (float[2, 8, 20, 20] x, float[16, 8, 3, 3] given, float[n, 70] rows,
     float[1, 9000] long) => (float[2, 16, 20, 20] a, float[2, 16, 20, 20] b, float[n, 40] c,
         float[40] d, float[1, 9000] e, int64[n] f, float[n, 10] g) {

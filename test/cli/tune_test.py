@@ -49,7 +49,7 @@ def model(tmp_path):
 
 
 def tune(model, records, *more, trials=12):
-    """Of so many trials: the time only ends what hangs."""
+    """Tunes with so many trials: the time only ends what hangs."""
     done = heddle("tune", model, "--records", records, "--time", 600, "--trials", trials, *ONE,
                   "--json", *more)
     assert done.status == OK, done.errors
@@ -368,7 +368,7 @@ def test_many_sizes_are_tuned_together(open_product, records, tmp_path):
     assert group["problem"] is None and group["default"]["versions"]
     measured = {size for size, in rows(records, "sizes")}
     assert measured <= {"9", "20", "33", "64"} and "64" in measured
-    # What is confirmed counts, too, but the default of each size does not.
+    # Confirmed candidates count, too, but the default of each size does not.
     confirmed = sum(is_confirmed for is_confirmed, in rows(records, "confirmed"))
     assert found["trials"] <= 6 + confirmed - len(measured)
     # Micro-kernels are measured at one size each, but for those that are confirmed.

@@ -50,7 +50,7 @@ def made_corpus(count=48):
 def test_tau_is_that_of_the_definition():
     assert metrics.kendall_tau([1, 2, 3], [10, 20, 30]) == pytest.approx(1)
     assert metrics.kendall_tau([3, 2, 1], [10, 20, 30]) == pytest.approx(-1)
-    # Of 6 pairs 5 agree and 1 does not.
+    # 5 of 6 pairs agree and 1 does not.
     assert metrics.kendall_tau([1, 2, 4, 3], [1, 2, 3, 4]) == pytest.approx(4 / 6)
     # tau-b: 2 agree, none disagrees, one tie among the scores: 2 / sqrt(2 * 3).
     assert metrics.kendall_tau([1, 1, 2], [1, 2, 3]) == pytest.approx(2 / np.sqrt(6))
@@ -147,12 +147,12 @@ def network():
 
 
 def test_the_network_learns(network):
-    """What the tasks do is told by the first op alone, of which no candidate's feature knows."""
+    """The work of tasks is told by the first op alone, of which no candidate's feature knows."""
     assert network.losses[-1] < network.losses[0]
     held = [made_group(seed) for seed in range(1000, 1040)]
     found = metrics.summary([(group, network.predict(group)) for group in held])
     assert found["tau"] > 0.6 and found["top1"] < 0.15
-    # Where all ops are alike, nothing tells it.
+    # Groups of equal ops tell nothing of it.
     for group in held:
         group.ops[:] = 3
     assert metrics.summary([(g, network.predict(g)) for g in held])["tau"] < found["tau"] - 0.15

@@ -28,7 +28,7 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SHORTER = [(re.compile(pattern), text) for pattern, text in (
     (r"(--(?:time|epochs|count) )\d+", r"\g<1>1"), (r"\b(steps=)\d[\d_]*", r"\g<1>2"),
     (r"(heddle (?:tune|fuzz)\b)(?!.* --time)", r"\1 --time 2"))]
-# What a command or a block begins with, or has in it -> why it is not carried out here.
+# Beginnings or parts of commands and blocks -> why these are not carried out here.
 LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
@@ -74,7 +74,7 @@ PAGES = {
 
 
 def graphs():
-    """What the page of graph policies takes as given."""
+    """Names that the page of graph policies takes as given."""
     from heddle_lab.go import Machine, Simulator, Space, generate, heft
 
     simulators = [Simulator(generate("gnmt", layers=1), Machine(devices=2))]

@@ -14,7 +14,7 @@ X = np.array([[0.5, -1.25, 2.0], [0.25, 3.0, -0.75]])
 
 
 def network(*nodes, **weights):
-    """Of an input x [2, 3] and an output y, in f64."""
+    """A model of an input x [2, 3] and an output y, in f64."""
     return make_model(list(nodes), {"x": ([2, 3], TensorProto.DOUBLE)},
                       [make_value("y", None, TensorProto.DOUBLE)],
                       {name: np.asarray(array) for name, array in weights.items()}, opset=21)
@@ -38,7 +38,7 @@ def test_models_are_legal_and_always_the_same(index):
 
 
 def slopes_of(scale):
-    """What is found of y = sin(x) w, whose derivative by w is off by a factor."""
+    """Findings on y = sin(x) w, whose derivative by w is off by a factor."""
     subject = gradients.Subject(product(), 0)
     values = subject.values({"x": X})
     x, w, seed = values["x"], values["w"], np.ones((2, 3))

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BUILT = ROOT / "build" / "release" / "bin" / "heddle-opt"
 OPT = str(BUILT) if BUILT.exists() else shutil.which("heddle-opt")
 FOUND = ROOT / "build" / "fuzz" / "found"
-# Where modules of each dialect are, and what takes those of each kind.
+# Folders of each dialect's modules, and the passes that take those of each kind.
 FOLDERS = {"graph": ("compiler/graph", "compiler/partition", "compiler/pipeline", "compiler/lower",
                      "compiler/simplify", "compiler/mechanism", "compiler/reference",
                      "schedules/cpu/Inputs"),
@@ -55,7 +55,7 @@ TYPE = (r"tensor<(?:[^<>]|<(?:[^<>]|<[^<>]*>)*>)*>|vector<[^<>]*>|![\w.]+"
 
 @dataclass(frozen=True)
 class Finding:
-    """What heddle-opt must not do with a mutant."""
+    """A thing that heddle-opt must not do with a mutant."""
 
     number: int
     why: str
@@ -77,7 +77,7 @@ def seeds(dialect):
 
 
 def derived(texts, command):
-    """What heddle-opt makes of the texts that it takes."""
+    """Outputs of heddle-opt for the texts that it takes."""
     made = []
     for text in texts:
         done = subprocess.run([OPT, "-", *command], input=text, text=True, capture_output=True,
@@ -215,7 +215,7 @@ def run(text, command):
 
 
 def _told(done):
-    """What heddle-opt said first, and the first functions of ours on its stack."""
+    """The first message of heddle-opt, and the first functions of ours on its stack."""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     ours = [line for line in lines if OURS.match(line)]
     return " | ".join(line[:200] for line in lines[:1] + ours[:3])

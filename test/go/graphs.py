@@ -10,7 +10,7 @@ def machine(devices=2, launch=0.0, memory=1e12, flops=1.0, bytes=1e18, link=2.0,
 
 
 def graph_of(*nodes, name="toy"):
-    """Of (kind, inputs, flops, bytes)."""
+    """A graph of nodes (kind, inputs, flops, bytes)."""
     builder = Builder(name)
     for kind, inputs, flops, size in nodes:
         held = size if kind in ("variable", "input") else 0

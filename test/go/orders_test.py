@@ -36,7 +36,7 @@ TEXT = """module attributes {graph.layouts = {}} {
 
 
 class Compiled:
-    """What heddle.compile made, as far as its graph goes."""
+    """A compiled model, as far as its graph goes."""
 
     def __init__(self, text):
         self.text = lambda kind: text

@@ -41,7 +41,7 @@ def test_every_op_of_onnx_has_a_row():
     assert wanted - rows == set()
 
 
-# What ONNX Runtime runs on CPUs.
+# Ops that ONNX Runtime runs on CPUs.
 
 
 @pytest.mark.parametrize("attributes", [{"dim": 1, "size": 3, "step": 2}, {"dim": -1, "size": 5},
@@ -177,7 +177,7 @@ def test_embed_layer_normalization_of_integers():
             outputs=("y", "m"), symbolic=(False,))
 
 
-# What only other devices of ONNX Runtime run.
+# Ops that only other devices of ONNX Runtime run.
 
 
 def gelu(x):

@@ -1,5 +1,5 @@
-"""What exporters write against the letter of ONNX, or at its edge, and ONNX Runtime runs: judged by
-ONNX Runtime."""
+"""Models that exporters write against the letter of ONNX, or at its edge: judged by ONNX Runtime,
+which runs them."""
 
 import heddle
 import numpy as np

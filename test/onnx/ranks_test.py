@@ -98,7 +98,7 @@ def test_a_version_that_cannot_be_is_refused_by_the_run():
 
 
 def test_a_node_that_asks_twice():
-    """Of the first node's questions one has an answer that the second's product needs, one both."""
+    """The first node asks two questions: the second's product needs one answer, one both."""
     model = model_of([make_node("Squeeze", "z", "u"), make_node("Squeeze", "x", "v"),
                       make_node("Concat", "v w", "y", axis=0)],
                      [make_value("z", ["b", "c", 3]), make_value("x", ["b", 3]),

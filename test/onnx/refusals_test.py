@@ -1,4 +1,4 @@
-"""What the importer refuses: each message names what was found and what is allowed."""
+"""Refusals of the importer: each message names what was found and what is allowed."""
 
 import heddle
 import numpy as np

@@ -1,4 +1,4 @@
-"""What a run is told besides tensors to compute with: outputs in the place of inputs, sizes that
+"""State of a run beside tensors to compute with: outputs in the place of inputs, sizes that
 are values of inputs, and the seed of random numbers."""
 
 import heddle
@@ -167,7 +167,7 @@ def test_sizes_that_are_values_of_inputs_are_known_before_the_run():
         place = np.empty((size, size), np.float32)
         session.run(None, {"sizes": sizes, "x": x}, out={"y": place})
         np.testing.assert_array_equal(place, np.full((size, size), 4 * size + 2, np.float32))
-        # What is made on the way lies in the arena.
+        # Intermediate results lie in the arena.
         assert session.memory["arena_bytes"] >= size * size * 4
     with pytest.raises(heddle.Error, match="-3"):
         session.run(None, {"sizes": np.int32([-3, 2]), "x": x})

@@ -72,7 +72,7 @@ def bucket(error):
 
 
 def operators():
-    """What the importer knows, by domain and name: {op, domain, opsets, remarks}."""
+    """The importer's ops, by domain and name: {op, domain, opsets, remarks}."""
     heddle = ROOT / "build" / "release" / "bin" / "heddle"
     table = json.loads(subprocess.check_output([heddle, "ops", "--json"], text=True))["ops"]
     return sorted(table, key=lambda row: (row["domain"], row["op"]))

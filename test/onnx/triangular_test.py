@@ -50,7 +50,7 @@ def agree(found, wanted, tolerance=1e-4):
 
 @pytest.fixture(scope="module")
 def open_sessions():
-    """Of sizes known only at run time, by op and side."""
+    """Products of sizes known only at run time, by op and side."""
     made = {}
 
     def get(op, upper):

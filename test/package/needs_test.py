@@ -1,4 +1,4 @@
-"""What artefacts and libraries need of the machine that they run on."""
+"""Needs of artefacts and libraries on the machine that they run on."""
 
 import re
 import subprocess

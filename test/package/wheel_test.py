@@ -132,7 +132,7 @@ def test_what_a_wheel_is_called(wheel):
 
 
 def test_one_wheel_serves_every_python(wheel):
-    """What its extension asks of Python is in the stable interface of 3.10."""
+    """Names that its extension asks of Python are in the stable interface of 3.10."""
     abi3info = pytest.importorskip("abi3info", reason="abi3info comes with './dev wheel'")
     with zipfile.ZipFile(wheel) as files, tempfile.NamedTemporaryFile(suffix=".so") as extension:
         extension.write(files.read("heddle/lib/extension.abi3.so"))

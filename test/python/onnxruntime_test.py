@@ -260,7 +260,7 @@ def test_options_have_the_same_attributes_and_defaults():
 
 
 def test_everything_is_there_or_on_the_page():
-    """What ONNX Runtime's next version brings is either written, or named with a reason."""
+    """Names of ONNX Runtime's next version are either written, or named with a reason."""
     def public(of):
         return {name for name in dir(of) if not name.startswith("_")
                 and not isinstance(getattr(of, name, None), types.ModuleType)}

@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REASON = emulator.missing()
 pytestmark = [needs_heddle, pytest.mark.skipif(bool(REASON), reason=REASON)]
 
-# What each form runs on: the least CPU of qemu that has it, and one that has more.
+# CPUs of qemu that each form runs on: the least that has it, and one that has more.
 LEVELS = {"aarch64": "cortex-a57", "aarch64-dotprod": "neoverse-n1", "aarch64-i8mm": "max"}
 
 

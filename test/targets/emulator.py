@@ -30,7 +30,7 @@ SYSROOT = "/usr/aarch64-linux-gnu"
 
 
 class Failure(Exception):
-    """What the emulated program said before it ended."""
+    """Output of the emulated program before it ended."""
 
 
 def missing():
@@ -120,7 +120,7 @@ class Emulated(BackendRep):
 
 
 def is_plain(model):
-    """Whether tensors of numbers alone go in and come out."""
+    """Tells whether tensors of numbers alone go in and come out."""
     outputs = all(value.type.WhichOneof("value") == "tensor_type"
                   and value.type.tensor_type.elem_type != 8 for value in model.graph.output)
     return outputs and all(info is not None for info in tensor_types(model))

@@ -398,11 +398,12 @@ def test_comments_begin_with_a_verb_or_a_noun(tree):
     root, files = tree(**{
         "compiler/A.cpp": bad + "// Rows.\n// Of all.\nint y; // is\n       // That.\n",
         "compiler/B.td": "// In place: no copy.\n// The same.\n\n// Likewise columns.\ndef A;\n",
-        "tools/a.py": "# What it is.\n"})
+        "bench/a.py": '"""What it is."""\n# Of all.\n# Whether it is.\nx = 1  # Of x.\n# Rows.\n'})
     assert words.check(root, files) == [
-        f"compiler/{place}: a comment begins with '{word}'; begin it with a verb or a noun, and "
+        f"{place}: a comment begins with '{word}'; begin it with a verb or a noun, and "
         "name its subject" for place, word in (
-            ("A.cpp:1", "What"), ("A.cpp:3", "In"), ("B.td:4", "Likewise"))]
+            ("bench/a.py:1", "What"), ("bench/a.py:2", "Of"), ("compiler/A.cpp:1", "What"),
+            ("compiler/A.cpp:3", "In"), ("compiler/B.td:4", "Likewise"))]
 
 
 def test_classes_of_many_methods(tree):

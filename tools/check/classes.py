@@ -22,7 +22,7 @@ def cleaned(text):
 
 
 def is_method(head):
-    """Whether a member declares a function, of what stands before its body or `;`."""
+    """Tells whether a member declares a function, by the text before its body or `;`."""
     head = re.sub(r"\b(?:public|protected|private)\s*:", " ", head)
     head = re.sub(r"\boperator\s*(?:\(\)|[^\w\s(]+)", "operator_", head)
     while (plain := ANGLES.sub(" ", head)) != head:

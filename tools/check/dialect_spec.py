@@ -144,7 +144,7 @@ def _kind(found, definition):
 
 
 def _is_plain(op):
-    """Whether a formula says all: a function of operands of one shape."""
+    """Tells whether a formula says all: a function of operands of one shape."""
     labels = [each.split(":")[0] for each in op["constraints"]]
     return labels == ["E1"] and not op.get("description", "").strip() and not any(
         kind["def"] != "Graph_Tensor" for kind, _ in op["arguments"]["args"])

@@ -73,13 +73,13 @@ def problem_of(path, included, arrows):
 
 
 def _writes_llvm(path, line):
-    """Whether a line of a folder of compiler/ that is no target's writes LLVM's dialect."""
+    """Tells whether a line in compiler/, but in no target, writes LLVM's dialect."""
     inside = path.parts[0] == "compiler" and len(path.parts) > 2 and path.parts[1] != "target"
     return inside and LLVM.search(line.split("//", 1)[0])
 
 
 def _reads_environment(path, line):
-    """Whether a line of a folder of compiler/ that is not api reads a variable; tests may."""
+    """Tells whether a line in compiler/, but not in api, reads a variable; tests may."""
     inside = path.parts[:1] == ("compiler",) and path.parts[1] != "api"
     return inside and "testing" not in path.parts and ENVIRONMENT.search(line.split("//", 1)[0])
 

@@ -1,4 +1,4 @@
-"""Whether ./dev replay sees what changed, and nothing else."""
+"""Finds of ./dev replay: what changed, and nothing else."""
 
 import importlib.util
 from pathlib import Path

@@ -6,8 +6,8 @@
 FOLDER/NAME.xml is a suite's JUnit report, where it writes one; a suite without report is one test.
 A suite that ended with a status other than 0 has at least one failure, whatever its report says: it
 may have died before it could write. So has one whose report is empty: it did not find its tests.
-What took how long is told, and kept in build/times.jsonl, a line a run, by which pytest's next run
-is ordered (test/conftest.py).
+Seconds of each file are told, and kept in build/times.jsonl, a line a run, by which the next run
+of pytest is ordered (test/conftest.py).
 """
 
 import collections

@@ -1,7 +1,8 @@
 """Words: comments, pages and messages use the terms of the field, as the table says.
 
 A phrase of the table is a complaint, with the term to use instead. So is a comment of C++ or
-TableGen that begins with a word that stands for a noun or leaves the subject out.
+TableGen, and a comment or docstring of Python, that begins with a word that stands for a noun or
+leaves the subject out.
 """
 
 import re
@@ -24,15 +25,17 @@ TERMS = {re.compile(phrase): term for phrase, term in {
 }.items()}
 OPENING = re.compile(
     r"\s*//[/!]? (What|Of|Where|Which|That|By|Likewise|The same|In(?! place))\b")
-COMMENTED = (".cpp", ".c", ".h", ".td", ".inc")
+OPENING_OF_PYTHON = re.compile(r"\s*(?:#+ |r?\"\"\")(What|Of|Where|Whether)\b")
+C_SUFFIXES = (".cpp", ".c", ".h", ".td", ".inc")
 
 
 def openings(path, lines):
     """Comments that begin badly: the first lines of blocks, each at its line."""
+    opening, mark = (OPENING_OF_PYTHON, "#") if path.suffix == ".py" else (OPENING, "//")
     before = ""
     for number, line in enumerate(lines, 1):
-        found = OPENING.match(line)
-        if found and before.find("//") != line.find("//"):
+        found = opening.match(line)
+        if found and not 0 <= before.find(mark) == line.find(mark):
             yield (f"{path}:{number}: a comment begins with '{found[1]}'; begin it with a verb or "
                    "a noun, and name its subject")
         before = line
@@ -47,7 +50,7 @@ def check(root, files):
             continue
         text = (Path(root) / path).read_text(encoding="utf-8", errors="replace")
         lines = text.splitlines()
-        if path.suffix in COMMENTED:
+        if path.suffix in (*C_SUFFIXES, ".py"):
             problems += openings(path, lines)
         for number, line in enumerate(lines, 1):
             for phrase, term in TERMS.items():

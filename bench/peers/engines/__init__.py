@@ -6,7 +6,7 @@
     load(job)       a Loaded, ready to run
     KEPT            False when what `prepare` leaves is not kept for later contests (prepared.py)
     SETTINGS        what that depends on beside the version and the options, such as flags
-    any_threads(options)  whether that is the same for any number of threads
+    any_threads()   whether that is the same for any number of threads
 
 `start` and `load` share a process that does nothing else.
 """
@@ -28,15 +28,14 @@ class Loaded:
 
 @dataclass(frozen=True)
 class Engine:
-    """A module of this folder with options; `extra_s` is what it may take beside the limit."""
+    """A module of this folder with options."""
 
     name: str
     module: str
     options: dict
-    extra_s: float = 0.0
 
     def version(self):
-        """What a result is a result of."""
+        """The engine's version, of which a result is."""
         return importlib.import_module(self.module).version()
 
 
@@ -48,19 +47,7 @@ def package_version(*packages):
         return f"{missing.name} is not installed"
 
 
-def engines(tvm_budget=0):
+def engines():
     """All engines by name, in the order of the table."""
-    table = [
-        ("heddle", "heddle", {}),
-        ("heddle_static", "heddle", {"static": True}),
-        ("onnxruntime", "onnxruntime", {}),
-        ("openvino", "openvino", {}),
-        ("inductor", "inductor", {}),
-        ("inductor_autotune", "inductor", {"max_autotune": True}),
-        ("iree", "iree", {}),
-        ("tvm", "tvm", {}),
-    ]
-    if tvm_budget:
-        table.append(("tvm_tuned", "tvm", {"tune_seconds": tvm_budget}))
-    return {name: Engine(name, f"{__name__}.{module}", options, options.get("tune_seconds", 0))
-            for name, module, options in table}
+    names = ("heddle", "onnxruntime", "openvino", "inductor", "iree", "tvm")
+    return {name: Engine(name, f"{__name__}.{name}", {}) for name in names}

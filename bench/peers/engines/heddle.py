@@ -1,7 +1,6 @@
 """Heddle: `heddle compile` into a shared library, which the C API runs.
 
-The artefact takes all the sizes that the model leaves open; with the option `static` it is compiled
-for the very sizes of the inputs.
+The artefact takes all the sizes that the model leaves open.
 """
 
 import hashlib
@@ -22,19 +21,7 @@ def version():
 
 def prepare(job):
     """Compiles with the command, which is a process of its own."""
-    sizes, model = [], job.model
-    if job.options.get("static"):
-        if job.constants:  # branches that they rule out need not fit the sizes
-            from bench.peers.shapes import static_model
-            model = static_model(job)
-        for name, value in job.static_inputs().items():
-            if value.ndim:
-                sizes += ["--shape", f"{name}={'x'.join(map(str, value.shape))}"]
-    done = tool.run_heddle("compile", model, "-o", job.path("model.so"), "--threads",
-                           job.threads, *sizes)
-    if done.status:
-        lines = done.errors.strip().splitlines() or [f"ended with status {done.status}"]
-        raise RuntimeError(lines[0])
+    done = tool.checked("compile", job.model, "-o", job.path("model.so"), "--threads", job.threads)
     return {"seconds": done.seconds, "compiler_peak_bytes": done.peak_bytes}
 
 

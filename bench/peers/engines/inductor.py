@@ -1,4 +1,4 @@
-"""TorchInductor: torch.compile with frozen weights, and the option `max_autotune`.
+"""TorchInductor: torch.compile with frozen weights.
 
 Compiles the torch module that the ONNX file was exported from, or, where there is none of ours,
 what onnx2torch makes of the file. Its kernels are compiled by $CXX, g++ unless told otherwise.
@@ -27,7 +27,6 @@ def start(job):
     torch.set_num_threads(job.threads)
     torch.set_num_interop_threads(1)
     config.freezing = True
-    config.max_autotune = bool(job.options.get("max_autotune"))
 
 
 def prepare(job):

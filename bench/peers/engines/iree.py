@@ -3,7 +3,7 @@
 One thread runs on the device local-sync, which has no scheduler; more on local-task. A model with
 convolutions is compiled both ways that WAYS names and keeps the faster: neither is best for all.
 
-Of version 3.13's flags these made the fastest code on a Zen 5 (whose AVX-512 it knows); ms of one
+These flags of version 3.13 made the fastest code on a Zen 5 (whose AVX-512 it knows); ms of one
 thread without them, and with: resnet50 284 and 178, mobilenet_v2 23.8 and 17.4, minilm_l6 both 6.7,
 bert_base_128 210 and 206; magika 109, and 5 by im2col. Depthwise convolutions have no way: their
 innermost loop, over channels of NCHW, stays scalar. What else was tried: transposes propagated
@@ -23,7 +23,7 @@ from bench.peers.shapes import static_model
 FLAGS = ["--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
          "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3", "--iree-opt-data-tiling",
          "--iree-input-type=onnx", "--iree-llvmcpu-vector-pproc-strategy=peel",
-         # What it makes of BERT needs more than the 32 KiB that it allows itself.
+         # Its code for BERT needs more than the 32 KiB that it allows itself.
          "--iree-llvmcpu-stack-allocation-limit=262144"]
 WAYS = {  # to compile convolutions
     "channels-last": ["--iree-preprocessing-pass-pipeline=builtin.module(util.func("
@@ -35,7 +35,7 @@ WAY_S = 60  # for each way after the first: im2col of a large network takes many
 SETTINGS = [FLAGS, WAYS]
 
 
-def any_threads(_options):
+def any_threads():
     return True
 
 
@@ -59,7 +59,7 @@ def call(command, limit_s=None):
 
 
 def convolves(path):
-    """Whether the ONNX file has a convolution."""
+    """Tells whether the ONNX file has a convolution."""
     import onnx
     nodes = onnx.load(path, load_external_data=False).graph.node
     return any("Conv" in node.op_type for node in nodes)

@@ -5,7 +5,7 @@
     session = ort.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
     y, = session.run(None, {"x": x})
 
-What differs is in docs/guide/onnxruntime.md, which is made from `differences.py`.
+Differences are in docs/guide/onnxruntime.md, which is made from `differences.py`.
 SPDX-License-Identifier: Apache-2.0
 """
 

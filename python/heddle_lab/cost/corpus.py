@@ -135,7 +135,7 @@ class Corpus:
 
 
 def _is_base(candidate, base):
-    """Whether a candidate is the default beside which the others were measured; `base` is
+    """Tells whether a candidate is the default that others were measured beside; `base` is
     "matmul@HASH m=8 n=48; ..." or "none"."""
     if not candidate["card"]:
         return base == "none"

@@ -103,7 +103,7 @@ def run_onnxruntime(data, names, feeds):
 
 
 def is_disputed(model, pairs, name):
-    """Whether ONNX Runtime and ONNX's evaluator differ on a node that this value hangs on.
+    """Tells whether ONNX Runtime and ONNX's evaluator differ on a node that this value hangs on.
 
     ONNX Runtime may refuse a model for one node of many; alone, each of the others has its say.
     """

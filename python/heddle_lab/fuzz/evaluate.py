@@ -147,7 +147,7 @@ def partial_sum(node, terms, result):
 
 
 def may_swap(node, pairs):
-    """Whether rounding may change the order of two elements of which one is picked."""
+    """Tells whether rounding may change the order of two elements of which one is picked."""
     x, shadow = pairs[node.input[0]]
     rounding = distance((x, shadow)) if is_float(x) else 0
     if rounding == 0:
@@ -161,7 +161,7 @@ def may_swap(node, pairs):
 
 
 def may_flip(node, pairs):
-    """Whether rounding may change what a comparison or a step gives for some element."""
+    """Tells whether rounding may change the result of a comparison or a step for some element."""
     if node.op_type in PICKS:
         return may_swap(node, pairs)
     if node.op_type in JUMPS:
@@ -221,7 +221,7 @@ def distance(pair):
 
 
 def is_stable(pair):
-    """Whether rounding cannot change the result, or only a little."""
+    """Tells whether rounding cannot change the result, or only a little."""
     value, shadow = pair
     if value is shadow:
         return True

@@ -93,7 +93,7 @@ def graphs_of(graph):
 
 
 def is_single(model):
-    """Whether anything is computed in less than f64, so that f64 shows roundings of f32, too."""
+    """Tells whether anything is computed in less than f64, so that f64 shows roundings of f32."""
     model = onnx.shape_inference.infer_shapes(model)
     types = {value.type.tensor_type.elem_type for graph in graphs_of(model.graph)
              for value in (*graph.input, *graph.output, *graph.value_info)}

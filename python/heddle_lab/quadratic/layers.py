@@ -264,7 +264,7 @@ def _wanted(layers, names):
 
 def convert(model, kind="sum", layers=None, seed=0):
     """A copy of the model in which layers are quadratic: those named, by default all but the last.
-    What is there of weights and normalisations becomes the linear part; further weights are drawn.
+    Weights and normalisations that are there become the linear part; further weights are drawn.
     A "sum" is near its linear part at first.
     """
     if kind not in KINDS:

@@ -53,7 +53,7 @@ def run(session, feeds, low=False):
 
 
 def is_placed(info, shape):
-    """Whether a run stores such a result in memory of the caller's, of at most 64 MiB."""
+    """Tells whether a run stores such a result in the caller's memory, of at most 64 MiB."""
     kind = re.fullmatch(r"tensor\((\w+)\)", info.type)
     return kind and not PACKED.match(kind[1]) and \
         math.prod(shape) * info.numpy_dtype.itemsize <= 1 << 26

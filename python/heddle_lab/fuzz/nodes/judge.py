@@ -54,7 +54,7 @@ def any_empty(feeds):
 
 
 def is_disputed(op, feeds):
-    """Whether ONNX leaves open what the node gives, or its text says otherwise than all do."""
+    """Tells whether ONNX leaves the result open, or its text says otherwise than all do."""
     narrow = [a for a in feeds.values() if is_narrow(a)]
     if op in ("QuantizeLinear", "DequantizeLinear") and any(wide(a).any() for a in narrow[-1:]):
         return True  # a zero point of narrow floats that is none
@@ -85,7 +85,7 @@ def is_disputed(op, feeds):
 
 
 def leaves_range(op, feeds, value):
-    """Whether a float may have become an integer that cannot hold it, which ONNX leaves open."""
+    """Tells whether a float became an integer that cannot hold it, which ONNX leaves open."""
     if not is_numeric(value) or not is_integer(value.dtype):
         return False
     most = float(limits(value.dtype)[1])
@@ -98,7 +98,7 @@ def leaves_range(op, feeds, value):
 
 
 def is_flushed(op, feeds):
-    """Whether the least number of float8e8m0, 2^-127, is no normal float32, and so 0 in a run."""
+    """Tells whether float8e8m0's least number, 2^-127, is no normal float32, and so 0 in a run."""
     return op.startswith("Cast") and any(
         a.dtype.name == "float8_e8m0fnu" and not a.view(np.uint8).all() for a in feeds.values())
 
@@ -118,7 +118,7 @@ def allowed(op, pairs, name, like):
 
 
 def interpolates(node):
-    """Whether integers are between others, which a rounding may bring to the next one."""
+    """Tells whether integers are between others, so that rounding may bring them to the next."""
     modes = {a.s for a in node.attribute if a.name == "mode"}
     if node.op_type == "GridSample":
         return b"nearest" not in modes
@@ -126,12 +126,12 @@ def interpolates(node):
 
 
 def is_of_nothing(op, feeds, value):
-    """Whether windows lie in the padding as a whole; ONNX does not say what is largest there."""
+    """Tells whether whole windows lie in the padding; ONNX does not say what is largest there."""
     return op == "MaxPool" and is_float(value) and np.isinf(value).any() and are_finite(feeds)
 
 
 def is_narrow_inside(node):
-    """Whether mean and deviation are asked for in 16 bits, where engines keep 32 or not."""
+    """Tells whether mean and deviation are asked for in 16 bits, where engines keep 32 or not."""
     return any(a.name == "stash_type" and a.i != 1 for a in node.attribute)
 
 

@@ -251,7 +251,7 @@ def change_values(rng, case):
     i = pick_input(rng, case)
     if i is None or case.inputs[i].size == 0:
         return
-    # Whether padding meets an infinite weight is open: 0 times it, or nothing at all.
+    # Padding that meets an infinite weight is left open: 0 times it, or nothing at all.
     values = FLOATS if i == 1 and "Conv" in case.op else ODD
     array = case.inputs[i]
     if rng.random() < 0.5:

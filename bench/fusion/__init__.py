@@ -1,1 +1,0 @@
-"""How far graphs are fused: the table of PluS, and what each layer of the partitioner adds."""
