@@ -316,7 +316,7 @@ def test_tuning_measures_what_a_cost_model_finds_fastest(product, says, tmp_path
     assert more.json["trials"] <= 2
 
 
-def test_tuning_tries_what_a_cost_model_cannot_judge(records, says, tmp_path):
+def test_tuning_tries_what_a_cost_model_cannot_judge(says, tmp_path):
     model = product_of("batch", tmp_path / "p.onnx")
     path = made_cost_model(says, tmp_path, "tiles")
     done = tune(model, tmp_path / "r.db", "--cost-model", path, "--candidates", 1, "--at",

@@ -24,7 +24,6 @@ ONE = ("--threads", "1")
 @pytest.fixture(autouse=True)
 def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def rows(records, what="*"):
     return sqlite3.connect(records).execute(f"SELECT {what} FROM trial ORDER BY id").fetchall()
 
 
-def prefer(records, model, tmp_path, **knobs):
+def prefer(records, model, **knobs):
     """Makes one candidate of the first group the best, so that a choice does not hang on the
     machine's mood."""
     tune(model, records, trials=1)
@@ -126,7 +125,7 @@ def test_what_is_next_can_be_pasted_into_a_shell(model, tmp_path, monkeypatch):
 
 def test_what_is_slower_as_a_whole_is_not_kept(model, records, tmp_path):
     """One row at a time: slower, whatever the machine does beside it."""
-    prefer(records, model, tmp_path, m=1, n=4)
+    prefer(records, model, m=1, n=4)
     by_rule, plan = tmp_path / "by_rule.json", tmp_path / "found.json"
     ok("plan", model, "-o", by_rule, *ONE)
     assert knobs_of(model, "--records", records) != knobs_of(model)
@@ -168,9 +167,9 @@ def test_collects_candidates_of_each_group(model, records):
         assert "graph.group" in done.stdout
 
 
-def test_compile_uses_the_records(model, records, tmp_path):
+def test_compile_uses_the_records(model, records):
     by_rule = knobs_of(model)
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     tuned = knobs_of(model, "--records", records)
     assert tuned["product0"]["m"] == tuned["product1"]["m"] == 2 != by_rule["product0"]["m"]
     assert knobs_of(model) == by_rule
@@ -181,14 +180,14 @@ def test_compile_uses_the_records(model, records, tmp_path):
     assert knobs_of(model, "--records", records, threads=2) == by_rule
 
 
-def test_environment_names_the_records(model, records, tmp_path, monkeypatch):
-    prefer(records, model, tmp_path, m=2)
+def test_environment_names_the_records(model, records, monkeypatch):
+    prefer(records, model, m=2)
     monkeypatch.setenv("HEDDLE_RECORDS", str(records))
     assert knobs_of(model)["product0"]["m"] == 2
 
 
-def test_python_uses_the_records(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+def test_python_uses_the_records(model, records):
+    prefer(records, model, m=2)
     code = ("import heddle, sys; print(heddle.compile(sys.argv[1], threads=1, records=sys.argv[2])"
             ".compiled.plan['groups'][0]['knobs']['m'])")
     library = Path(find_heddle()).parents[1] / "lib" / "libheddle.so"
@@ -199,7 +198,7 @@ def test_python_uses_the_records(model, records, tmp_path):
 
 
 def test_the_same_records_give_the_same_bytes(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     artefacts = []
     for name in ("a", "b"):
         path = tmp_path / f"{name}.o"
@@ -209,7 +208,7 @@ def test_the_same_records_give_the_same_bytes(model, records, tmp_path):
 
 
 def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     plan = tmp_path / "found.json"
     found = tune(model, records, "-o", plan, trials=1)
     assert found["plan"] == str(plan)
@@ -226,7 +225,7 @@ def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
 def test_a_plan_outranks_the_records(model, records, tmp_path):
     plan = tmp_path / "by_rule.json"
     ok("plan", model, "-o", plan, *ONE)
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     assert knobs_of(model, "--plan", plan, "--records", records) == knobs_of(model)
 
 
@@ -399,7 +398,7 @@ def test_another_card_serves_all_sizes(open_product, records, tmp_path):
     assert confirmed == {size for size, in rows(records, "sizes")} and confirmed >= {"20", "64"}
 
 
-def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_path):
+def test_records_of_several_sizes_become_a_decision(open_product, records):
     tune(open_product, records, "--over", "seq=8,24,100", trials=1)
     database = sqlite3.connect(records)
     columns = [each[1] for each in database.execute("PRAGMA table_info(trial)")]

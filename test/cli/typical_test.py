@@ -14,7 +14,6 @@ pytestmark = needs_heddle
 @pytest.fixture(autouse=True)
 def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
 
 
 @pytest.fixture
