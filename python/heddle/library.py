@@ -76,10 +76,6 @@ class Tensor(ctypes.Structure):
     ]
 
 
-class String(ctypes.Structure):
-    _fields_ = [("data", c_void_p), ("size", c_size_t)]
-
-
 class Dim(ctypes.Structure):
     _fields_ = [("value", c_int64), ("text", c_char_p)]
 
@@ -162,7 +158,6 @@ PROTOTYPES = {
     "heddle_compiled_module": (STATUS, [HANDLE, POINTER(HANDLE)]),
     "heddle_compiled_plan": (c_char_p, [HANDLE]),
     "heddle_compiled_report": (c_char_p, [HANDLE]),
-    "heddle_reference_run": (STATUS, [c_char_p, TENSORS, c_size_t, Each, c_void_p]),
     "heddle_reference_run_with": (
         STATUS,
         [c_char_p, POINTER(CompileOptions), TENSORS, c_size_t, Each, c_void_p],

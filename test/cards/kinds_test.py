@@ -1,21 +1,13 @@
 """Cards of the kinds call and kernel, as a user meets them."""
 
-import os
-import subprocess
-from pathlib import Path
-
 import numpy as np
 import pytest
 from heddle.onnx_graph import make_model, make_node
-from onnx import TensorProto
-from sources import LLVM
 
 import heddle
+from command import LLVM, REFUSED, ROOT, fails, ok
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("compiler")
-HEDDLE = ROOT / "build" / "release" / "bin" / "heddle"
-FLOAT = TensorProto.FLOAT
 random = np.random.default_rng(3)
 
 
@@ -125,40 +117,32 @@ def test_generated_code_is_the_default():
         assert not any(card.startswith("onednn") for card in cards)
 
 
-def run(*words, **environment):
-    return subprocess.run([HEDDLE, *map(str, words)], capture_output=True, text=True, check=False,
-                          env={**os.environ, **environment})
-
-
-def test_an_artefact_needs_its_library_where_it_runs(tmp_path):
+def test_an_artefact_needs_its_library_where_it_runs(tmp_path, monkeypatch):
     artefact = tmp_path / "dense.so"
     compiled_with(dense(), "onednn_matmul", output=str(artefact))
-    assert run("run", artefact, "--dim", "n=3").returncode == 0
-    refused = run("run", artefact, "--dim", "n=3", HEDDLE_ONEDNN="/nowhere/libdnnl.so")
-    assert refused.returncode == 3
-    assert ("group 'y' calls oneDNN, as card 'onednn_matmul' has it, but '/nowhere/libdnnl.so' "
-            "cannot be opened") in refused.stderr
-    assert "install Debian's 'libdnnl2'" in refused.stderr
+    ok("run", artefact, "--dim", "n=3")
+    monkeypatch.setenv("HEDDLE_ONEDNN", "/nowhere/libdnnl.so")
+    fails("run", artefact, "--dim", "n=3", status=REFUSED,
+          says=["group 'y' calls oneDNN, as card 'onednn_matmul' has it, but "
+                "'/nowhere/libdnnl.so' cannot be opened", "install Debian's 'libdnnl2'"])
 
 
-def test_a_call_is_only_offered_where_the_library_is():
-    found = run("cards", "check", ROOT / "schedules/cpu/onednn_matmul.mlir", "--count", "4",
-                HEDDLE_ONEDNN="/nowhere/libdnnl.so")
-    assert found.returncode == 2
-    assert "oneDNN is not on this machine: /nowhere/libdnnl.so" in found.stderr
+def test_a_call_is_only_offered_where_the_library_is(monkeypatch):
+    monkeypatch.setenv("HEDDLE_ONEDNN", "/nowhere/libdnnl.so")
+    fails("cards", "check", ROOT / "schedules/cpu/onednn_matmul.mlir", "--count", "4",
+          says="oneDNN is not on this machine: /nowhere/libdnnl.so")
 
 
-def test_a_kernel_in_c_needs_clang_where_the_model_is_compiled(tmp_path):
-    found = run("cards", "check", ROOT / "examples/cards/small_matmul.mlir", PATH=str(tmp_path))
-    assert found.returncode == 2
-    assert f"there is no 'clang-{LLVM}' or 'clang' in PATH" in found.stderr
+def test_a_kernel_in_c_needs_clang_where_the_model_is_compiled(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    fails("cards", "check", ROOT / "examples/cards/small_matmul.mlir",
+          says=f"there is no 'clang-{LLVM}' or 'clang' in PATH")
 
 
-def test_a_kernel_leaves_no_files_behind(tmp_path):
-    card = ROOT / "examples/cards/small_matmul.mlir"
-    assert run("cards", "check", card, "--count", "4", TMPDIR=str(tmp_path)).returncode == 0
-    broken = ROOT / "test/cards/wrong/kernel_c_error.mlir"
-    assert run("cards", "check", broken, TMPDIR=str(tmp_path)).returncode == 2
+def test_a_kernel_leaves_no_files_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    ok("cards", "check", ROOT / "examples/cards/small_matmul.mlir", "--count", "4")
+    fails("cards", "check", ROOT / "test/cards/wrong/kernel_c_error.mlir")
     assert not list(tmp_path.iterdir())
 
 
@@ -198,8 +182,8 @@ def test_a_kernel_in_cpp_is_chosen_by_its_priority(tmp_path):
                                heddle.compile(source).run(None, feeds)[0], rtol=1e-4, atol=1e-4)
 
 
-def test_lists_and_drafts_know_the_kinds(tmp_path):
-    listed = run("cards", "list", "--schedules", FOLDER).stdout
+def test_lists_and_drafts_know_the_kinds():
+    listed = ok("cards", "list", "--schedules", FOLDER).output
     kinds = {line.split()[0]: line.split()[1] for line in listed.splitlines()[1:]}
     assert kinds["matmul"] == "schedule" and kinds["onednn_matmul"] == "call"
     assert kinds["small_matmul"] == kinds["row_norm"] == "kernel"

@@ -5,7 +5,6 @@ holds what they compute against the oracle."""
 import ctypes
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
 from heddle.onnx_graph import make_model, make_node
@@ -17,16 +16,12 @@ from heddle import library
 pytestmark = pytest.mark.usefixtures("compiler")
 
 
-def classifier(rows, columns, is_read_twice=False):
-    """Softmax of a dense layer; the layer itself may be a second output."""
+def classifier(rows, columns):
+    """Softmax of a dense layer."""
     weights = np.random.default_rng(1).standard_normal((24, columns)).astype(np.float32)
     nodes = [make_node("MatMul", "x w", "scores", name="dense"),
              make_node("Softmax", "scores", "y", name="softmax", axis=-1)]
-    outputs = {"y": [rows, columns]}
-    if is_read_twice:
-        nodes.append(make_node("Relu", "scores", "z", name="relu"))
-        outputs["z"] = [rows, columns]
-    return make_model(nodes, {"x": [rows, 24]}, outputs, {"w": weights})
+    return make_model(nodes, {"x": [rows, 24]}, {"y": [rows, columns]}, {"w": weights})
 
 
 def compiled(model, **options):
@@ -35,17 +30,6 @@ def compiled(model, **options):
 
 def groups(made):
     return [(group["name"], group["card"]) for group in made.plan["groups"]]
-
-
-def test_a_dense_layer_and_its_softmax_are_one_kernel():
-    made = compiled(classifier(64, 40))
-    assert groups(made) == [("softmax", "matmul_rows")]
-    assert made.report["feedback"] == []
-
-
-def test_a_result_that_others_read_is_a_second_result():
-    made = compiled(classifier(64, 40, is_read_twice=True))
-    assert groups(made) == [("softmax", "matmul_rows"), ("relu", "elementwise")]
 
 
 def row_sums(node, outputs=("y",)):
@@ -66,11 +50,6 @@ def test_what_costs_much_is_computed_once_a_row():
     # So are they where groups have one result.
     assert groups(compiled(row_sums(subtract, ("y", "s")), without="siblings")) == [
         ("sum", "reduce_rows"), ("log", "elementwise"), ("sub", "elementwise")]
-
-
-def test_the_layer_can_be_left_out():
-    made = compiled(classifier(64, 40), without="stitch")
-    assert groups(made) == [("dense", "matmul"), ("softmax", "reduce_rows")]
 
 
 @pytest.mark.parametrize("rows, columns, why", [
@@ -94,14 +73,6 @@ def test_what_does_not_pay_is_split_again(rows, columns, why):
                                rtol=1e-4, atol=1e-6)
 
 
-def shared(op, **attributes):
-    """A value that two groups read."""
-    return make_model([make_node(op, "x", "shared", name="shared", **attributes),
-                       make_node("Softmax", "shared", "y", name="softmax", axis=-1),
-                       make_node("Sigmoid", "shared", "z", name="sigmoid")],
-                      {"x": [9, 40]}, {"y": [9, 40], "z": [9, 40]})
-
-
 def test_parts_of_a_product_that_no_mechanism_takes_stay_apart():
     # 64-bit integers, whose product no mechanism takes in parts.
     nodes = [make_node("MatMul", "x w", "both", name="both"),
@@ -117,15 +88,6 @@ def test_parts_of_a_product_that_no_mechanism_takes_stay_apart():
     both = x @ weights
     np.testing.assert_array_equal(heddle.Session(made.module()).run(None, {"x": x})[0],
                                   both[:, :40] * both[:, 40:])
-
-
-def test_what_is_cheap_is_computed_by_each_reader():
-    made = compiled(shared("Relu"), without="siblings")
-    assert [(group["name"], group["ops"]) for group in made.plan["groups"]] == [
-        ("softmax", ["shared", "softmax"]), ("sigmoid", ["shared", "sigmoid"])]
-    assert [name for name, _ in groups(compiled(shared("Tanh"), without="siblings"))] == [
-        "shared", "softmax", "sigmoid"]
-    assert [name for name, _ in groups(compiled(shared("Relu"), without="fusion"))][0] == "shared"
 
 
 def test_a_plan_splits_and_joins_groups_of_several_results(tmp_path):
@@ -151,17 +113,6 @@ def test_a_plan_splits_and_joins(tmp_path):
 def test_an_unknown_layer_is_refused():
     with pytest.raises(heddle.UsageError, match="there is no layer 'glue'; layers: cards, fusion"):
         compiled(classifier(4, 4), without="glue")
-
-
-def test_the_model_is_still_right():
-    model = classifier(64, 40, is_read_twice=True)
-    x = np.random.default_rng(2).standard_normal((64, 24)).astype(np.float32)
-    y, z = heddle.Session(heddle.compile(model.SerializeToString())).run(None, {"x": x})
-    scores = x @ numpy_helper.to_array(onnx.load_from_string(
-        model.SerializeToString()).graph.initializer[0])
-    e = np.exp(scores - scores.max(1, keepdims=True))
-    np.testing.assert_allclose(y, e / e.sum(1, keepdims=True), rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(z, np.maximum(scores, 0), rtol=1e-4, atol=1e-5)
 
 
 def test_callers_of_an_earlier_version_have_fewer_options():

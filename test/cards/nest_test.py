@@ -2,7 +2,6 @@
 
 import json
 import sqlite3
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,8 @@ from heddle.onnx_graph import make_model, make_node, make_value
 from onnx import TensorProto, numpy_helper
 
 import heddle
+from command import ROOT, ok
 
-ROOT = Path(__file__).resolve().parents[2]
 pytestmark = pytest.mark.usefixtures("compiler")
 FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 FOLDER = str(ROOT / "examples" / "cards")
@@ -169,16 +168,8 @@ def test_a_group_of_several_results_is_tuned_and_found_in_the_records(tmp_path):
     source, records = tmp_path / "choice.onnx", tmp_path / "records.db"
     onnx.save(choice(["rows"]), source)
     asked = [source, "--records", records, "--schedules", FOLDER, "--threads", "1", "--json"]
-
-    def heddle_command(*words):
-        done = subprocess.run([ROOT / "build" / "release" / "bin" / "heddle", *words],
-                              capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
-
     # So many that draws among all cards are in them, whichever looks the fastest on this machine.
-    found = heddle_command("tune", *asked, "--trials", "12", "--time", "600")
-    [group] = found["groups"]
+    [group] = ok("tune", *asked, "--trials", "12", "--time", "600").json["groups"]
     assert group["problem"] is None and group["default"]["card"] == "softmax_argmax"
     database = sqlite3.connect(records)
     tried = database.execute("SELECT card, knobs, failure FROM trial").fetchall()
@@ -190,7 +181,7 @@ def test_a_group_of_several_results_is_tuned_and_found_in_the_records(tmp_path):
     database.execute("UPDATE trial SET speedup = 1.5 WHERE card = 'softmax_argmax' AND knobs = ?",
                      [best])
     database.commit()
-    [planned] = heddle_command("plan", *asked)["groups"]
+    [planned] = ok("plan", *asked).json["groups"]
     assert planned["card"] == "softmax_argmax" and planned["knobs"] == json.loads(best)
     agrees(choice(["rows"]), {"x": rows_of(5, COLUMNS)}, records=str(records), threads=1)
 

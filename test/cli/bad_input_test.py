@@ -12,7 +12,8 @@ import pytest
 from heddle.onnx_graph import make_model, make_node, make_value
 from onnx import TensorProto, helper
 
-from command import LIMIT, OK, REFUSED, USAGE, dense_model, heddle, needs_heddle, one_node, save
+from command import (LIMIT, OK, REFUSED, USAGE, dense_model, fails, heddle, json_of, needs_heddle,
+                     ok, one_node, save)
 
 pytestmark = needs_heddle
 
@@ -136,7 +137,7 @@ def test_nested_functions(tmp_path):
     done = heddle("run", path)
     if done.status != OK:
         assert_clear(done, [REFUSED, LIMIT], ["f"])
-    assert heddle("run", save(nested_functions(20), path)).status == OK
+    ok("run", save(nested_functions(20), path))
 
 
 @pytest.mark.parametrize("feed, words", [
@@ -144,8 +145,8 @@ def test_nested_functions(tmp_path):
     ("x=2x4xf32=0", ["'x'", "4", "3"]),
     ("x=3xf32=0", ["'x'", "[3]"]),
 ])
-def test_wrong_feeds(tmp_path, feed, words):
-    done = heddle("run", save(dense_model(), tmp_path / "m.onnx"), "--input", feed)
+def test_wrong_feeds(model, feed, words):
+    done = heddle("run", model, "--input", feed)
     assert_clear(done, [USAGE], words)
 
 
@@ -155,8 +156,7 @@ def test_nan_in_a_shape_input(tmp_path):
                        [helper.make_tensor("zero", 1, [], [0.0]),
                         helper.make_tensor("one", 1, [], [1.0])])
     path = save(model, tmp_path / "m.onnx")
-    good = heddle("run", path, "--input", "limit=f32=3", "--json")
-    assert good.status == OK and good.json["outputs"][0]["first"] == [0, 1, 2], good.errors
+    assert json_of("run", path, "--input", "limit=f32=3")["outputs"][0]["first"] == [0, 1, 2]
     for limit in ["nan", "inf", "1e30"]:
         done = heddle("run", path, "--input", f"limit=f32={limit}", "--json")
         if limit == "nan" and done.status == OK:  # no number is below NaN: nothing to count
@@ -165,15 +165,13 @@ def test_nan_in_a_shape_input(tmp_path):
             assert_clear(done, [USAGE, REFUSED, LIMIT], ["'m'", "'count'"])
 
 
-def test_a_feed_larger_than_memory(tmp_path):
-    done = heddle("run", save(dense_model(), tmp_path / "m.onnx"), "--dim",
-                  f"batch={1 << 50}")
+def test_a_feed_larger_than_memory(model):
+    done = heddle("run", model, "--dim", f"batch={1 << 50}")
     assert_clear(done, [LIMIT], ["'x'", "larger than this machine's memory"])
 
 
 @pytest.mark.parametrize("name", ["m.so", "m.mlir"])
-def test_an_unwritable_output(tmp_path, name):
-    model = save(dense_model(), tmp_path / "m.onnx")
+def test_an_unwritable_output(model, tmp_path, name):
     done = heddle("compile", model, "-o", tmp_path / "none" / name)
     assert_clear(done, [USAGE], [str(tmp_path / "none")])
     (tmp_path / "folder.so").mkdir()
@@ -187,8 +185,7 @@ def full_disk():
 
 
 @pytest.mark.parametrize("name", ["m.so", "m.mlir", "m.o", "m.json"])
-def test_a_full_disk_leaves_what_was_there(tmp_path, name):
-    model = save(dense_model(), tmp_path / "m.onnx")
+def test_a_full_disk_leaves_what_was_there(model, tmp_path, name):
     output = tmp_path / "made" / name
     output.parent.mkdir()
     output.write_bytes(b"before")
@@ -198,8 +195,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path, name):
     assert output.read_bytes() == b"before"
 
 
-def test_a_full_disk_leaves_no_part_of_an_output(tmp_path):
-    model = save(dense_model(), tmp_path / "m.onnx")
+def test_a_full_disk_leaves_no_part_of_an_output(model, tmp_path):
     done = heddle("run", model, "--dim", "batch=100", "--output", f"y=@{tmp_path}/y.npy",
                   before=full_disk)
     assert_clear(done, [LIMIT], ["y.npy", "File too large"])
@@ -209,8 +205,7 @@ def test_a_full_disk_leaves_no_part_of_an_output(tmp_path):
 @pytest.fixture(scope="module")
 def artefact(tmp_path_factory):
     folder = tmp_path_factory.mktemp("artefact")
-    done = heddle("compile", save(dense_model(), folder / "m.onnx"), "-o", folder / "m.so")
-    assert done.status == OK, done.errors
+    ok("compile", save(dense_model(), folder / "m.onnx"), "-o", folder / "m.so")
     return (folder / "m.so").read_bytes()
 
 
@@ -272,11 +267,9 @@ def test_what_is_no_artefact(tmp_path):
     assert_clear(heddle("run", save(b"not ELF", tmp_path / "m.so")), [REFUSED], ["m.so"])
 
 
-def test_an_artefact_for_another_cpu(tmp_path):
+def test_an_artefact_for_another_cpu(model, tmp_path):
     """Sapphire Rapids has AMX; where this machine has it too, the artefact just runs."""
-    model = save(dense_model(), tmp_path / "m.onnx")
-    done = heddle("compile", model, "-o", tmp_path / "m.so", "--target", "sapphirerapids")
-    assert done.status == OK, done.errors
+    ok("compile", model, "-o", tmp_path / "m.so", "--target", "sapphirerapids")
     done = heddle("run", tmp_path / "m.so")
     if done.status != OK:
         assert_clear(done, [REFUSED], ["sapphirerapids"])
@@ -284,8 +277,7 @@ def test_an_artefact_for_another_cpu(tmp_path):
     assert_clear(done, [USAGE, REFUSED], ["x86-64-v33"])
 
 
-def test_wrong_shapes_on_the_command_line(tmp_path):
-    model = save(dense_model(), tmp_path / "m.onnx")
+def test_wrong_shapes_on_the_command_line(model, tmp_path):
     for option in ["--shape=z=1", "--shape=x=2x2", "--dim=batch=-1", "--shape=x"]:
         done = heddle("compile", model, "-o", tmp_path / "made.so", option)
         assert_clear(done, [USAGE, REFUSED], [])
@@ -341,31 +333,30 @@ def test_what_is_no_regular_file_is_not_read(tmp_path, monkeypatch, reader, kind
     assert_clear(done, [USAGE, REFUSED, LIMIT], ["file" if kind == "large" else "regular file"])
 
 
-def test_an_empty_plan_is_none(tmp_path):
-    model, plan = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "m.plan"
+def test_an_empty_plan_is_none(model, tmp_path):
+    plan = tmp_path / "m.plan"
     for text in ("", " \n"):
         plan.write_text(text)
         assert_clear(heddle("compile", model, "--plan", plan, "-o", tmp_path / "m.so"), [USAGE],
                      ["m.plan' is empty", "note: 'heddle plan MODEL -o PLAN'"])
 
 
-def test_only_regular_files_are_replaced(tmp_path):
-    model, pipe = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "pipe.so"
+def test_only_regular_files_are_replaced(model, tmp_path):
+    pipe = tmp_path / "pipe.so"
     os.mkfifo(pipe)
     assert_clear(heddle("compile", model, "-o", pipe), [USAGE], ["pipe.so", "no regular file"])
     assert stat.S_ISFIFO(pipe.stat().st_mode)
 
 
-def test_the_file_that_a_link_names_is_replaced(tmp_path):
-    model, link = save(dense_model(), tmp_path / "m.onnx"), tmp_path / "link.so"
+def test_the_file_that_a_link_names_is_replaced(model, tmp_path):
+    link = tmp_path / "link.so"
     (tmp_path / "real.so").write_bytes(b"")
     link.symlink_to("real.so")
-    assert heddle("compile", model, "-o", link).status == OK
+    ok("compile", model, "-o", link)
     assert link.is_symlink() and (tmp_path / "real.so").stat().st_size > 1000
 
 
-def test_what_a_killed_compilation_has_left_goes_with_the_next_one(tmp_path):
-    model = save(dense_model(), tmp_path / "m.onnx")
+def test_what_a_killed_compilation_has_left_goes_with_the_next_one(model, tmp_path):
     left, held, other = [tmp_path / name for name in
                          (".heddle-writing-aB3xY9", ".heddle-writing-cD4wZ8", ".heddle-mine")]
     for folder in (left, held, other):
@@ -374,7 +365,7 @@ def test_what_a_killed_compilation_has_left_goes_with_the_next_one(tmp_path):
         os.utime(folder, (1, 1))
     descriptor = os.open(held, os.O_RDONLY)
     fcntl.flock(descriptor, fcntl.LOCK_EX)  # of a process that lives
-    assert heddle("compile", model, "-o", tmp_path / "m.so").status == OK
+    ok("compile", model, "-o", tmp_path / "m.so")
     os.close(descriptor)
     assert not left.exists() and held.exists() and other.exists()
 
@@ -382,8 +373,8 @@ def test_what_a_killed_compilation_has_left_goes_with_the_next_one(tmp_path):
 def test_names_of_a_model_reach_the_terminal_as_text(tmp_path):
     node = make_node("No\x1b[31mSuch", "x", "y", name="red\x1b]0;title\x07\nok")
     model = make_model([node], {"x": [2]}, {"y": [2]})
-    done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
-    assert done.status == REFUSED and "red\\x1b]0;title\\x07\\nok" in done.errors
+    done = fails("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so",
+                 status=REFUSED, says="red\\x1b]0;title\\x07\\nok")
     assert all(character == "\n" or character.isprintable() for character in done.errors)
 
 
@@ -392,6 +383,6 @@ def test_names_that_would_move_the_cursor_are_refused(tmp_path, part):
     names = {"input": "x", "size": "n", "output": "y", part: "a\x1b[2J\nb"}
     node = make_node("Neg", [names["input"]], [names["output"]])
     model = make_model([node], {names["input"]: [names["size"]]}, {names["output"]: [None]})
-    done = heddle("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so")
-    assert done.status == REFUSED and "control characters" in done.errors
+    done = fails("compile", save(model, tmp_path / "m.onnx"), "-o", tmp_path / "m.so",
+                 status=REFUSED, says="control characters")
     assert all(character == "\n" or character.isprintable() for character in done.errors)

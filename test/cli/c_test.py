@@ -14,7 +14,8 @@ import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import helper
 
-from command import LLVM, OK, REFUSED, ROOT, USAGE, dense, dense_model, heddle, needs_heddle, save
+from command import (LLVM, REFUSED, ROOT, USAGE, dense, dense_model, fails, heddle, needs_heddle,
+                     ok, save)
 
 pytestmark = needs_heddle
 MODELS = ROOT.parent / "shared" / "models"
@@ -71,9 +72,13 @@ class Model:
 
 def written(model, folder, name="dense"):
     path = model if isinstance(model, Path) else save(model, folder / f"{name}.onnx")
-    done = heddle("compile", path, "--target", "c", "--no-cache", "-o", folder / f"{name}.c")
-    assert done.status == OK, done.errors
+    ok("compile", path, "--target", "c", "--no-cache", "-o", folder / f"{name}.c")
     return folder / f"{name}.c"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return save(dense_model(), tmp_path / "dense.onnx")
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
@@ -91,9 +96,8 @@ def test_rows_of_a_batch_have_lengths_of_their_own(tmp_path):
     path = save(make_model(nodes, {"x": ["batch", "seq", 3]},
                            {"y": ["batch", "seq", 3], "z": ["batch", 3]}, {"axis": np.int64([1])}),
                 tmp_path / "rows.onnx")
-    done = heddle("compile", path, "--target", "c", "--ragged", "batch:seq=lengths", "--no-cache",
-                  "-o", tmp_path / "rows.c")
-    assert done.status == OK, done.errors
+    ok("compile", path, "--target", "c", "--ragged", "batch:seq=lengths", "--no-cache", "-o",
+       tmp_path / "rows.c")
     model = Model(tmp_path / "rows.c", COMPILERS[0], ["-O1"])
     x = np.random.default_rng(0).standard_normal((4, 5, 3)).astype(np.float32)
     lengths = np.int64([2, 0, 5, 1])
@@ -157,9 +161,8 @@ def test_any_name_serves_in_c(tmp_path, file, name):
     names = {"file": file, "name": name}
     path = save(dense_model(), tmp_path / f"{file}.onnx")
     for made in (f"{file}.o", f"{file}.c"):
-        done = heddle("compile", path, "-o", tmp_path / made, "-O0",
-                      *(("--target", "c") if made.endswith(".c") else ()))
-        assert done.status == OK, done.errors
+        ok("compile", path, "-o", tmp_path / made, "-O0",
+           *(("--target", "c") if made.endswith(".c") else ()))
     (tmp_path / "in_c.c").write_text(IN_C % names)
     (tmp_path / "as_c.c").write_text(AS_C % names)
     include, runtime = ROOT / "include", ROOT / "build/release/lib/libheddle_runtime.a"
@@ -273,28 +276,23 @@ def test_any_name_of_a_model(tmp_path, name):
     (["--target", "c", "--threads", "2", "-o", "m.c"], USAGE, "runs in its caller's thread"),
     (["--target", "c+x86-64-v3", "-o", "m.c"], USAGE, "'c' stands alone"),
 ])
-def test_wrong_options(tmp_path, options, status, words):
-    path = save(dense_model(), tmp_path / "dense.onnx")
+def test_wrong_options(path, tmp_path, options, status, words):
     options = [tmp_path / option if option.startswith("m.") else option for option in options]
-    done = heddle("compile", path, "--no-cache", *options)
-    assert done.status == status and words in done.errors
+    fails("compile", path, "--no-cache", *options, status=status, says=words)
     assert not list(tmp_path.glob("m.*"))
 
 
 @pytest.mark.parametrize("command", [["run", "--input", "x=2x3xf32=1"], ["bench"], ["compare"],
                                      ["tune", "--time", "1", "--records", "r.db"]],
                          ids=lambda words: words[0])
-def test_nothing_runs_a_c_file_here(tmp_path, command):
-    path = save(dense_model(), tmp_path / "dense.onnx")
-    done = heddle(command[0], path, "--no-cache", "--target", "c",
-                  *(tmp_path / word if word == "r.db" else word for word in command[1:]))
-    assert done.status == REFUSED and "dense.onnx' cannot be run here" in done.errors
-    assert "heddle compile --target c -o model.c" in done.errors
+def test_nothing_runs_a_c_file_here(path, tmp_path, command):
+    fails(command[0], path, "--no-cache", "--target", "c",
+          *(tmp_path / word if word == "r.db" else word for word in command[1:]), status=REFUSED,
+          says=["dense.onnx' cannot be run here", "heddle compile --target c -o model.c"])
 
 
-def test_python_runs_no_c_file(tmp_path):
+def test_python_runs_no_c_file(path):
     heddle_package = pytest.importorskip("heddle")
-    path = save(dense_model(), tmp_path / "dense.onnx")
     with pytest.raises(heddle_package.RefusedError) as refused:
         heddle_package.compile(path, target="c")
     message = str(refused.value)
@@ -302,28 +300,25 @@ def test_python_runs_no_c_file(tmp_path):
     assert "note: 'heddle compile --target c -o model.c' writes it" in message
 
 
-def test_nothing_measures_its_groups(tmp_path):
-    path = save(dense_model(), tmp_path / "dense.onnx")
-    done = heddle("explain", path, "--target", "c", "--measure")
-    assert done.status == USAGE and not done.output
-    assert "error: target 'c' has no profiles: they need heddle's runtime" in done.errors
-    assert "note: without '--target c' groups are measured on this machine" in done.errors
+def test_nothing_measures_its_groups(path):
+    done = fails("explain", path, "--target", "c", "--measure",
+                 says=["error: target 'c' has no profiles: they need heddle's runtime",
+                       "note: without '--target c' groups are measured on this machine"])
+    assert not done.output
 
 
-def test_a_plan_says_its_target(tmp_path):
-    path = save(dense_model(), tmp_path / "dense.onnx")
+def test_a_plan_says_its_target(path, tmp_path):
     plans = {}
     for target in ("c", "x86-64-v3"):
         plan = tmp_path / f"{target}.json"
-        assert heddle("compile", path, "--no-cache", "--target", target, "-o", plan).status == 0
+        ok("compile", path, "--no-cache", "--target", target, "-o", plan)
         plans[target] = json.loads(plan.read_text())
     assert plans["c"]["target"] == "c" and plans["x86-64-v3"]["target"] == "cpu"
     assert plans["c"]["model"] == plans["x86-64-v3"]["model"]
 
 
-def test_machine_code_is_not_taken_for_c(tmp_path):
+def test_machine_code_is_not_taken_for_c(path):
     """Loop schedules of CPUs are offered; what calls a library or is written in C is not."""
-    path = save(dense_model(), tmp_path / "dense.onnx")
     done = heddle("cards", "explain", path, "--target", "c", "--json")
     (group, *_) = json.loads(done.output)["groups"]
     cards = {card["card"]: card for card in group["cards"]}
@@ -334,11 +329,11 @@ def test_machine_code_is_not_taken_for_c(tmp_path):
 def test_services_are_refused(tmp_path):
     node = make_node("NonZero", "x", "y", "places")
     model = make_model([node], {"x": [4]}, {"y": ([1, None], onnx.TensorProto.INT64)})
-    done = heddle("compile", save(model, tmp_path / "m.onnx"), "--target", "c", "--no-cache", "-o",
-                  tmp_path / "m.c")
-    assert done.status == REFUSED and not (tmp_path / "m.c").exists()
-    assert "m.onnx" in done.errors and "node 'places' takes the service 'nonzero'" in done.errors
-    assert "cannot be written as C" in done.errors and "--target host" in done.errors
+    fails("compile", save(model, tmp_path / "m.onnx"), "--target", "c", "--no-cache", "-o",
+          tmp_path / "m.c", status=REFUSED,
+          says=["m.onnx", "node 'places' takes the service 'nonzero'", "cannot be written as C",
+                "--target host"])
+    assert not (tmp_path / "m.c").exists()
 
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light" / "light_squeezenet.onnx"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from heddle.onnx_graph import make_model, make_node
 
-from command import OK, ROOT, USAGE, dense_model, heddle, needs_heddle, save
+from command import ROOT, fails, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 OURS = [*sorted(ROOT.glob("schedules/*/*.mlir")), *sorted(ROOT.glob("examples/*/*.mlir"))]
@@ -28,23 +28,20 @@ def norm(tmp_path):
 
 @pytest.mark.parametrize("card", OURS, ids=lambda path: path.stem)
 def test_our_own_cards_are_proved(card):
-    done = heddle("cards", "check", card, "--json")
-    assert done.status == OK, done.errors + done.output
-    (proof,) = done.json["cards"]
+    (proof,) = json_of("cards", "check", card)["cards"]
     assert proof["passes"] and proof["mutation"] and proof["carried_out"] > 0
 
 
 def test_a_proof_is_the_same_for_the_same_seed():
     def proof(seed):
-        done = heddle("cards", "check", ROOT / "schedules/cpu/reduce_rows.mlir", "--count", "6",
-                      "--seed", seed, "--json").json["cards"][0]
+        done = json_of("cards", "check", ROOT / "schedules/cpu/reduce_rows.mlir", "--count", "6",
+                       "--seed", seed)["cards"][0]
         return {key: done[key] for key in done if key != "seconds"}
     assert proof(3) == proof(3)
 
 
 def test_list_is_in_the_order_of_priority():
-    done = heddle("cards", "list", "--json", "--schedules", ROOT / "examples/cards")
-    cards = done.json["cards"]
+    cards = json_of("cards", "list", "--schedules", ROOT / "examples/cards")["cards"]
     assert cards[0]["name"] == "norm_gate" and not cards[0]["built_in"]
     assert cards[0]["nest"] == ["p* { s(sum) p { s(dot) } p { s(dot) } }"]
     assert cards[0]["mechanism"] == "kernel.nest"
@@ -58,14 +55,12 @@ def test_list_is_in_the_order_of_priority():
 def test_show_prints_the_file():
     assert heddle("cards", "show", "matmul").output == \
         (ROOT / "schedules/cpu/matmul.mlir").read_text()
-    done = heddle("cards", "show", "matmull")
-    assert done.status == USAGE
+    done = fails("cards", "show", "matmull")
     assert done.errors.startswith("there is no card 'matmull'; did you mean 'matmul'?\n")
 
 
-def test_explain_says_who_is_chosen_and_why_others_are_not(tmp_path):
-    model = save(dense_model(), tmp_path / "m.onnx")
-    (group,) = heddle("cards", "explain", model, "--json").json["groups"]
+def test_explain_says_who_is_chosen_and_why_others_are_not(model):
+    (group,) = json_of("cards", "explain", model)["groups"]
     assert group["chosen"] == "matmul" and group["knobs"]["n"] > 0
     refusals = {card["card"]: card.get("refusal") for card in group["cards"]}
     assert refusals["matmul"] is None
@@ -77,45 +72,40 @@ def test_explain_says_who_is_chosen_and_why_others_are_not(tmp_path):
 
 
 def test_explain_of_a_group_that_there_is_not(norm):
-    done = heddle("cards", "explain", norm, "--group", "nrm")
-    assert done.status == USAGE
-    assert "the model has no group 'nrm'; did you mean 'norm'?" in done.errors
+    fails("cards", "explain", norm, "--group", "nrm",
+          says="the model has no group 'nrm'; did you mean 'norm'?")
 
 
 def test_new_writes_a_card_that_is_proved_and_chosen(norm, tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
-    done = heddle("cards", "new", "rms", "--from", norm, "-o", folder / "rms.mlir")
-    assert done.status == OK, done.errors
+    ok("cards", "new", "rms", "--from", norm, "-o", folder / "rms.mlir")
     text = (folder / "rms.mlir").read_text()
     assert all(f"// {field} " in text for field in ("Matches", "Produces", "Needs", "Why"))
     assert "transform.heddle.rows %group rows %rows" in text
-    done = heddle("cards", "check", folder / "rms.mlir")
-    assert done.status == OK, done.errors
-    groups = heddle("cards", "explain", norm, "--schedules", folder, "--json").json["groups"]
+    ok("cards", "check", folder / "rms.mlir")
+    groups = json_of("cards", "explain", norm, "--schedules", folder)["groups"]
     assert [group["chosen"] for group in groups] == ["rms"]
 
 
 def test_new_does_not_replace_what_was_edited(norm, tmp_path):
     card = tmp_path / "rms.mlir"
     card.write_text("mine")
-    done = heddle("cards", "new", "rms", "--from", norm, "-o", card)
-    assert done.status == USAGE and "is there already" in done.errors
+    fails("cards", "new", "rms", "--from", norm, "-o", card, says="is there already")
     assert card.read_text() == "mine"
-    assert heddle("cards", "new", "rms", "--from", norm, "-o", card, "--force").status == OK
+    ok("cards", "new", "rms", "--from", norm, "-o", card, "--force")
     assert "@schedule" in card.read_text()
 
 
 def test_new_wants_the_name_of_the_file(norm, tmp_path):
-    done = heddle("cards", "new", "rms", "--from", norm, "-o", tmp_path / "other.mlir")
-    assert done.status == USAGE and "a card has the name of its file" in done.errors
+    fails("cards", "new", "rms", "--from", norm, "-o", tmp_path / "other.mlir",
+          says="a card has the name of its file")
 
 
 def test_a_card_that_is_wrong_stops_no_other(tmp_path):
     wrong = tmp_path / "wrong.mlir"
     wrong.write_text("nonsense")
-    done = heddle("cards", "check", wrong, ROOT / "schedules/cpu/serial.mlir", "--json")
-    assert done.status == USAGE
+    done = fails("cards", "check", wrong, ROOT / "schedules/cpu/serial.mlir", "--json")
     assert [card["passes"] for card in done.json["cards"]] == [False, True]
     assert f"{wrong}:1:1: error: " in done.errors
 
@@ -128,5 +118,4 @@ def test_a_card_that_is_wrong_stops_no_other(tmp_path):
      "error: cannot read card 'no/such.mlir': No such file or directory"),
 ])
 def test_mistakes(arguments, message):
-    done = heddle("cards", *arguments)
-    assert done.status == USAGE and message in done.errors
+    fails("cards", *arguments, says=message)

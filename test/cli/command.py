@@ -50,6 +50,28 @@ def heddle(*arguments, before=None, stdout=None):
                    done.stderr.decode(errors="replace"))
 
 
+def ok(*arguments, **options):
+    """What `heddle ARGUMENTS...` did, which must end well."""
+    done = heddle(*arguments, **options)
+    assert done.status == OK, done.output + done.errors
+    return done
+
+
+def json_of(*arguments):
+    """What `heddle ARGUMENTS... --json` prints."""
+    return ok(*arguments, "--json").json
+
+
+def fails(*arguments, status=USAGE, says=()):
+    """What `heddle ARGUMENTS...` did, which must end with this status; `says` is a text of its
+    message, or several."""
+    done = heddle(*arguments)
+    assert done.status == status, done.output + done.errors
+    for text in [says] if isinstance(says, str) else says:
+        assert text in done.errors
+    return done
+
+
 def save(model, path):
     """Writes a model, checked or not, and returns its path."""
     path.write_bytes(model if isinstance(model, bytes) else model.SerializeToString())

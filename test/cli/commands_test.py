@@ -11,7 +11,7 @@ import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import helper
 
-from command import DIFFERS, OK, USAGE, dense, dense_model, heddle, needs_heddle, save
+from command import DIFFERS, dense, fails, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
@@ -19,31 +19,22 @@ needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") i
 X = np.float32([[1, 2, 3], [-4, 5, 0.5]])
 
 
-@pytest.fixture
-def model(tmp_path):
-    return save(dense_model(), tmp_path / "m.onnx")
-
-
 def test_stages_are_printed_by_name(model, tmp_path):
     stages = ["import", "simplify", "partition", "plan", "lower", "emit"]
     marks = ["graph.matmul", "graph.matmul", "graph.group", "card = ", "func.func", ".text"]
     for _ in range(2):  # the second time the artefact is in the cache
-        done = heddle("compile", model, "-o", tmp_path / "m.so", "--target", "x86-64-v3",
-                      "--cache", tmp_path / "cache", "--print-after", ",".join(stages))
-        assert done.status == OK, done.errors
+        done = ok("compile", model, "-o", tmp_path / "m.so", "--target", "x86-64-v3", "--cache",
+                  tmp_path / "cache", "--print-after", ",".join(stages))
         parts = dict(part.split("\n", 1) for part in done.errors.split("// after ")[1:])
         assert list(parts) == stages[:2] + [f"{stage} for x86-64-v3" for stage in stages[2:]]
         assert all(mark in text for mark, text in zip(marks, parts.values()))
-    done = heddle("compile", model, "-o", tmp_path / "m.so", "--print-after", "plan,link")
-    assert done.status == USAGE
-    assert "there is no stage 'link'; stages: import, simplify" in done.errors
+    fails("compile", model, "-o", tmp_path / "m.so", "--print-after", "plan,link",
+          says="there is no stage 'link'; stages: import, simplify")
 
 
 def test_run_prints_and_writes(model, tmp_path):
     np.save(tmp_path / "x.npy", X)
-    done = heddle("run", model, "--input", f"x=@{tmp_path}/x.npy", "--output",
-                  f"y=@{tmp_path}/y.npy")
-    assert done.status == OK, done.errors
+    done = ok("run", model, "--input", f"x=@{tmp_path}/x.npy", "--output", f"y=@{tmp_path}/y.npy")
     assert "output" in done.output and "2x4" in done.output
     np.testing.assert_allclose(np.load(tmp_path / "y.npy"), dense(X), 1e-5)
     assert not list(tmp_path.glob("*part*"))
@@ -58,9 +49,9 @@ def test_run_takes_literals_and_fortran_order(model, tmp_path):
 
 
 def test_random_feeds_are_the_same_at_every_run(model):
-    one, two = (heddle("run", model, "--json", "--dim", "batch=5").json for _ in range(2))
+    one, two = (json_of("run", model, "--dim", "batch=5") for _ in range(2))
     assert one == two and one["inputs"][0]["shape"] == [5, 3]
-    other = heddle("run", model, "--json", "--shape", "x=5x3", "--seed", "1").json
+    other = json_of("run", model, "--shape", "x=5x3", "--seed", "1")
     assert other["inputs"][0]["first"] != one["inputs"][0]["first"]
 
 
@@ -74,13 +65,12 @@ def test_run_expects(model, tmp_path):
     np.save(tmp_path / "x.npy", X)
     np.save(tmp_path / "y.npy", dense(X))
     feeds = ["--input", f"x=@{tmp_path}/x.npy", "--expect", f"y=@{tmp_path}/y.npy", "--json"]
-    done = heddle("run", model, *feeds)
-    assert done.status == OK and done.json["agrees"]
+    assert ok("run", model, *feeds).json["agrees"]
     np.save(tmp_path / "y.npy", dense(X) + np.float32([[0, 0, 0, 0], [0, 0, 0.5, 0]]))
-    done = heddle("run", model, *feeds)
-    assert done.status == DIFFERS and not done.json["agrees"]
-    assert "output 'y' 1 element differs, the worst at 6" in done.errors
-    assert heddle("run", model, *feeds, "--atol", "1").status == OK
+    done = fails("run", model, *feeds, status=DIFFERS,
+                 says="output 'y' 1 element differs, the worst at 6")
+    assert not done.json["agrees"]
+    ok("run", model, *feeds, "--atol", "1")
 
 
 def test_run_reads_onnx_test_data(model, tmp_path):
@@ -88,8 +78,7 @@ def test_run_reads_onnx_test_data(model, tmp_path):
     folder.mkdir()
     save(onnx.numpy_helper.from_array(X, "x"), folder / "input_0.pb")
     save(helper.make_tensor("y", 1, [2, 4], dense(X).ravel()), folder / "output_0.pb")
-    done = heddle("run", model, "--data", tmp_path, "--json")
-    assert done.status == OK and done.json["agrees"], done.errors
+    assert json_of("run", model, "--data", tmp_path)["agrees"]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int16", "int32",
@@ -101,18 +90,13 @@ def test_every_dtype_of_numpy_passes_through_files(tmp_path, dtype):
                 tmp_path / "m.onnx")
     x = np.array([[0, 1, 2], [100, 5, 6]]).astype(dtype)
     np.save(tmp_path / "x.npy", x)
-    done = heddle("run", path, "--input", f"x=@{tmp_path}/x.npy", "--output",
-                  f"y=@{tmp_path}/y.npy")
-    assert done.status == OK, done.errors
+    ok("run", path, "--input", f"x=@{tmp_path}/x.npy", "--output", f"y=@{tmp_path}/y.npy")
     y = np.load(tmp_path / "y.npy")
     assert y.dtype == x.dtype and (y == x.reshape(3, 2)).all()
 
 
 def test_compile_writes_an_artefact_that_runs(model, tmp_path):
-    done = heddle("compile", model, "-o", tmp_path / "m.so", "--plan-out", tmp_path / "p.json",
-                  "--json")
-    assert done.status == OK, done.errors
-    made = done.json
+    made = json_of("compile", model, "-o", tmp_path / "m.so", "--plan-out", tmp_path / "p.json")
     assert [Path(file["path"]).name for file in made["files"]] == ["m.so", "m.h", "p.json"]
     assert all(file["bytes"] > 0 for file in made["files"])
     assert made["seconds"] > 0 and made["report"]["groups"] >= 1
@@ -122,35 +106,30 @@ def test_compile_writes_an_artefact_that_runs(model, tmp_path):
     for batch in [X, X[:1], np.concatenate([X] * 5)]:
         np.save(tmp_path / "x.npy", batch)
         np.save(tmp_path / "y.npy", dense(batch))
-        done = heddle("run", tmp_path / "m.so", "--input", f"x=@{tmp_path}/x.npy", "--expect",
-                      f"y=@{tmp_path}/y.npy")
-        assert done.status == OK, done.errors
+        ok("run", tmp_path / "m.so", "--input", f"x=@{tmp_path}/x.npy", "--expect",
+           f"y=@{tmp_path}/y.npy")
 
 
 @pytest.mark.parametrize("suffix", ["o", "h", "ll", "s", "json", "mlir", "loops"])
 def test_compile_emits_by_ending(model, tmp_path, suffix):
-    done = heddle("compile", model, "-o", tmp_path / f"m.{suffix}")
-    assert done.status == OK, done.errors
+    ok("compile", model, "-o", tmp_path / f"m.{suffix}")
     assert (tmp_path / f"m.{suffix}").stat().st_size > 0
 
 
 def test_compile_with_a_fixed_shape(model, tmp_path):
-    assert heddle("compile", model, "-o", tmp_path / "m.so", "--dim", "batch=2").status == OK
-    assert heddle("run", tmp_path / "m.so", "--json").json["outputs"][0]["shape"] == [2, 4]
-    wrong = heddle("run", tmp_path / "m.so", "--input", "x=3x3xf32=0")
-    assert wrong.status == USAGE and "'x'" in wrong.errors
+    ok("compile", model, "-o", tmp_path / "m.so", "--dim", "batch=2")
+    assert json_of("run", tmp_path / "m.so")["outputs"][0]["shape"] == [2, 4]
+    fails("run", tmp_path / "m.so", "--input", "x=3x3xf32=0", says="'x'")
 
 
 def test_an_artefact_takes_no_options_of_the_compiler(tmp_path):
     (tmp_path / "m.so").write_bytes(b"\177ELF")
-    done = heddle("run", tmp_path / "m.so", "--target", "haswell")
-    assert done.status == USAGE and "is an artefact, which is compiled already" in done.errors
+    fails("run", tmp_path / "m.so", "--target", "haswell",
+          says="is an artefact, which is compiled already")
 
 
 def test_bench(model):
-    done = heddle("bench", model, "--dim", "batch=8", "--iters", "20", "--threads", "1", "--json")
-    assert done.status == OK, done.errors
-    times = done.json
+    times = json_of("bench", model, "--dim", "batch=8", "--iters", "20", "--threads", "1")
     assert times["runs"] == 20 and times["threads"] == 1 and times["arena_bytes"] >= 0
     assert 0 < times["min_ms"] <= times["median_ms"] <= times["p90_ms"] <= times["p99_ms"]
     assert "ratio" not in times and "gflops" in times
@@ -158,9 +137,7 @@ def test_bench(model):
 
 @needs_onnxruntime
 def test_bench_beside_onnxruntime(model):
-    done = heddle("bench", model, "--vs", "onnxruntime", "--time", "0.1", "--json")
-    assert done.status == OK, done.errors
-    times = done.json
+    times = json_of("bench", model, "--vs", "onnxruntime", "--time", "0.1")
     assert times["onnxruntime"]["runs"] == times["runs"] >= 10
     assert times["ratio"] == pytest.approx(times["onnxruntime"]["median_ms"] / times["median_ms"])
 
@@ -178,28 +155,24 @@ def without_onnxruntime(request, tmp_path, monkeypatch):
 
 
 def test_bench_without_onnxruntime_says_how_to_get_it(model, without_onnxruntime):
-    done = heddle("bench", model, "--vs", "onnxruntime")
-    assert done.status == USAGE and without_onnxruntime in done.errors
+    done = fails("bench", model, "--vs", "onnxruntime", says=without_onnxruntime)
     assert "Traceback" not in done.errors
 
 
 def test_compare_without_onnxruntime(model, without_onnxruntime):
     sizes = "--dim", "batch=10000"  # more bytes than a pipe holds
-    done = heddle("compare", model, *sizes, "--per-node", "--json")
-    assert done.status == OK, done.errors
+    done = ok("compare", model, *sizes, "--per-node", "--json")
     assert [row["against"] for row in done.json["outputs"]] == ["reference"]
     assert without_onnxruntime in done.errors and "Traceback" not in done.errors
     assert "no nodes are compared: that takes both the reference and ONNX Runtime" in done.errors
-    done = heddle("compare", model, *sizes, "--against", "onnxruntime")
-    assert done.status == USAGE and done.output == ""
-    assert without_onnxruntime in done.errors and "Traceback" not in done.errors
+    done = fails("compare", model, *sizes, "--against", "onnxruntime", says=without_onnxruntime)
+    assert done.output == ""
+    assert "Traceback" not in done.errors
 
 
 @needs_onnxruntime
 def test_compare(model):
-    done = heddle("compare", model, "--dim", "batch=3", "--per-node", "--json")
-    assert done.status == OK, done.errors
-    result = done.json
+    result = json_of("compare", model, "--dim", "batch=3", "--per-node")
     assert result["agrees"] and result["first_parting"] is None
     pairs = [(row["engine"], row["against"]) for row in result["outputs"]]
     assert pairs == [("heddle", "reference"), ("heddle", "onnxruntime"),
@@ -208,8 +181,7 @@ def test_compare(model):
 
 
 def test_compare_against_the_reference_alone(model):
-    done = heddle("compare", model, "--against", "reference", "--json")
-    assert done.status == OK and len(done.json["outputs"]) == 1
+    assert len(json_of("compare", model, "--against", "reference")["outputs"]) == 1
 
 
 @needs_onnxruntime
@@ -220,23 +192,20 @@ def test_compare_names_the_node_that_parts(tmp_path):
                             make_node("MatMul", "n w", "y", "product")],
                            {"x": ["batch", 257]}, {"y": ["batch", 64]}, {"w": weights}),
                 tmp_path / "m.onnx")
-    done = heddle("compare", path, "--rtol", "0", "--atol", "0", "--dim", "batch=2", "--json")
-    assert done.status == DIFFERS, done.errors
+    done = fails("compare", path, "--rtol", "0", "--atol", "0", "--dim", "batch=2", "--json",
+                 status=DIFFERS)
     result = done.json
     assert not result["agrees"] and result["first_parting"]["node"] == "product"
     assert result["first_parting"]["wrong_elements"] > 0
 
 
 def test_plan(model, tmp_path):
-    done = heddle("plan", model, "--json")
-    assert done.status == OK and done.json["groups"]
-    assert heddle("plan", model).status == OK
-    assert heddle("plan", model, "-o", tmp_path / "p.json").status == OK
-    checked = heddle("plan", "--check", tmp_path / "p.json", model)
-    assert checked.status == OK and "fits" in checked.output
+    assert json_of("plan", model)["groups"]
+    ok("plan", model)
+    ok("plan", model, "-o", tmp_path / "p.json")
+    assert "fits" in ok("plan", "--check", tmp_path / "p.json", model).output
     (tmp_path / "p.json").write_text("{")
-    checked = heddle("plan", "--check", tmp_path / "p.json", model)
-    assert checked.status == USAGE and "p.json:1: error: this is not JSON" in checked.errors
+    fails("plan", "--check", tmp_path / "p.json", model, says="p.json:1: error: this is not JSON")
 
 
 @pytest.mark.parametrize("edit", [
@@ -251,13 +220,12 @@ def test_plan(model, tmp_path):
     lambda plan: [group.update(device=0, card_hash="", region=3) for group in plan["groups"]],
 ])
 def test_a_plan_that_is_carried_out_fits(model, tmp_path, edit):
-    plan = heddle("plan", model, "--json").json
+    plan = json_of("plan", model)
     edit(plan)
     (tmp_path / "p.json").write_text(json.dumps(plan))
-    done = heddle("compile", model, "--plan", tmp_path / "p.json", "-o", tmp_path / "made.json")
-    assert done.status == OK, done.errors
-    done = heddle("plan", model, "--check", tmp_path / "p.json", "--json")
-    assert done.status == OK and done.json["fits"], done.output + done.errors
+    ok("compile", model, "--plan", tmp_path / "p.json", "-o", tmp_path / "made.json")
+    done = ok("plan", model, "--check", tmp_path / "p.json", "--json")
+    assert done.json["fits"], done.output + done.errors
 
 
 @pytest.mark.parametrize("name", ["INT4", "UINT4", "INT2", "UINT2"])
@@ -274,6 +242,5 @@ def test_files_of_elements_of_which_a_byte_holds_several(tmp_path, name):
     (tmp_path / "data" / "input_0.pb").write_bytes(
         helper.make_tensor("x", number, [5], numbers.tolist()).SerializeToString())
     for feed in (["--input", f"x=@{tmp_path}/x.npy"], ["--data", tmp_path / "data"]):
-        done = heddle("run", model, "--no-cache", *feed, "--output", f"y=@{tmp_path}/y.npy")
-        assert done.status == OK, done.errors
+        ok("run", model, "--no-cache", *feed, "--output", f"y=@{tmp_path}/y.npy")
         np.testing.assert_array_equal(np.load(tmp_path / "y.npy"), numbers)

@@ -11,7 +11,7 @@ import pytest
 from heddle.onnx_graph import make_model, make_node, make_value
 from onnx import TensorProto
 
-from command import OK, USAGE, heddle, needs_heddle, save
+from command import fails, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 ONE = ("--threads", "1")
@@ -28,8 +28,7 @@ def records(tmp_path_factory):
                  make_node("Softmax", "y", "z", "softmax")]
         model = save(make_model(nodes, {"x": ["batch", width]}, {"z": ["batch", width]}, weights),
                      folder / f"m{number}.onnx")
-        done = heddle("tune", model, "--records", folder / "records.db", "--collect", 5, *ONE)
-        assert done.status == OK, done.errors
+        ok("tune", model, "--records", folder / "records.db", "--collect", 5, *ONE)
     return folder / "records.db"
 
 
@@ -38,18 +37,13 @@ def copy(records, tmp_path):
     return Path(shutil.copy(records, tmp_path / "copy.db"))
 
 
-def features(path, into, *more):
-    return heddle("cost", "features", path, "-o", into, *more)
-
-
 def about(path):
     with np.load(path) as file:
         return json.loads(file["about"].tobytes()), dict(file)
 
 
 def test_features_are_of_all_candidates(records, tmp_path):
-    done = features(records, tmp_path / "x.npz")
-    assert done.status == OK, done.errors
+    ok("cost", "features", records, "-o", tmp_path / "x.npz")
     says, arrays = about(tmp_path / "x.npz")
     trials = sqlite3.connect(records).execute("SELECT count(*) FROM trial WHERE failure = ''")
     assert len(arrays["seconds"]) == trials.fetchone()[0]
@@ -73,69 +67,47 @@ def test_features_are_of_all_candidates(records, tmp_path):
 def test_version_two_files_will_do(copy, records, tmp_path):
     sqlite3.connect(copy).executescript(
         "DROP TABLE origin; DROP TABLE card; DROP TABLE machine; PRAGMA user_version = 2")
-    done = features(copy, tmp_path / "old.npz")
-    assert done.status == OK, done.errors
-    assert features(records, tmp_path / "new.npz").status == OK
-    (old, arrays), (new, same) = about(tmp_path / "old.npz"), about(tmp_path / "new.npz")
+    ok("cost", "features", copy, "-o", tmp_path / "old.npz")
+    ok("cost", "features", records, "-o", tmp_path / "new.npz")
+    (old, arrays), (_, same) = about(tmp_path / "old.npz"), about(tmp_path / "new.npz")
     assert np.array_equal(arrays["candidates"], same["candidates"])
     assert all(not group["models"] for group in old["groups"])
-    done = heddle("cost", "evaluate", tmp_path / "old.npz", "--models", "analytic", "--least", 0)
-    assert done.status == USAGE
-    assert "does not say which models its groups are of" in done.errors
-
-
-def test_damaged_files_are_refused(copy, tmp_path):
-    sqlite3.connect(copy).executescript("UPDATE subject SET text = 'module {}'")
-    done = features(copy, tmp_path / "x.npz")
-    assert done.status == USAGE and "is damaged" in done.errors
-    assert not (tmp_path / "x.npz").exists()
-    copy.write_text("no records at all, and this is long enough to be looked at as a database")
-    done = features(copy, tmp_path / "x.npz")
-    assert done.status == USAGE and "it is no SQLite file, or a damaged one" in done.errors
-
-
-def test_other_versions_are_refused(copy, tmp_path):
-    sqlite3.connect(copy).execute("PRAGMA user_version = 99")
-    done = features(copy, tmp_path / "x.npz")
-    assert done.status == USAGE and "its schema is version 99" in done.errors
+    fails("cost", "evaluate", tmp_path / "old.npz", "--models", "analytic", "--least", 0,
+          says="does not say which models its groups are of")
 
 
 def test_records_of_another_machine_are_refused(copy, tmp_path):
     connection = sqlite3.connect(copy)
     connection.execute("UPDATE trial SET target = 'elsewhere'")
     connection.commit()
-    done = features(copy, tmp_path / "x.npz")
-    assert done.status == USAGE
-    assert "its measurements are of another machine: they are for 'elsewhere'" in done.errors
+    asked = ("cost", "features", copy, "-o", tmp_path / "x.npz")
+    fails(*asked, says="its measurements are of another machine: they are for 'elsewhere'")
     # Those who ask for them are told that the file has to describe that machine.
-    done = features(copy, tmp_path / "x.npz", "--target", "elsewhere")
-    assert done.status == USAGE and "it does not describe the machine" in done.errors
+    asked = (*asked, "--target", "elsewhere")
+    fails(*asked, says="it does not describe the machine")
     connection.execute("UPDATE machine SET target = 'elsewhere'")
     connection.commit()
-    done = features(copy, tmp_path / "x.npz", "--target", "elsewhere")
-    assert done.status == OK, done.errors
+    ok(*asked)
     assert about(tmp_path / "x.npz")[0]["target"] == "elsewhere"
 
 
 def test_files_of_features_are_checked(records, tmp_path):
     path = tmp_path / "x.npz"
-    assert features(records, path).status == OK
+    ok("cost", "features", records, "-o", path)
     held = path.read_bytes()
     path.write_bytes(held[:len(held) // 2])
-    done = heddle("cost", "evaluate", path)
-    assert done.status == USAGE and "cannot use tuning records" in done.errors
+    fails("cost", "evaluate", path, says="cannot use tuning records")
     path.write_bytes(held)
     says, arrays = about(path)
     arrays["about"] = np.frombuffer(json.dumps({**says, "version": 99}).encode(), np.uint8)
     np.savez(path, **arrays)
-    done = heddle("cost", "evaluate", path)
-    assert done.status == USAGE and "has features of version 99, this heddle reads" in done.errors
+    fails("cost", "evaluate", path, says="has features of version 99, this heddle reads")
     del arrays["seconds"]
     np.savez(path, **arrays)
-    assert heddle("cost", "evaluate", path).status == USAGE
+    fails("cost", "evaluate", path)
 
 
-@pytest.mark.parametrize("action", ["evaluate", "train"])
+@pytest.mark.parametrize("action", ["features", "evaluate", "train"])
 @pytest.mark.parametrize("change, problem, way_out", [
     (lambda path: path.unlink(), "no such file", ""),
     (lambda path: path.write_bytes(path.read_bytes()[:5000]), "", ""),
@@ -148,13 +120,13 @@ def test_files_of_features_are_checked(records, tmp_path):
     (lambda path: sqlite3.connect(path).executescript("PRAGMA user_version = 99"),
      "its schema is version 99", "note: "),
 ])
-def test_models_learn_from_no_bad_corpus(copy, tmp_path, action, change, problem, way_out):
+def test_a_bad_corpus_is_refused(copy, tmp_path, action, change, problem, way_out):
     change(copy)
-    more = ("-o", tmp_path / "cost.onnx") if action == "train" else ("--models", "analytic")
-    done = heddle("cost", action, copy, "--least", 0, *more)
-    assert done.status == USAGE and str(copy) in done.errors
-    assert problem in done.errors and way_out in done.errors
-    assert not (tmp_path / "cost.onnx").exists()
+    made = tmp_path / "made"
+    more = {"features": ("-o", made), "evaluate": ("--models", "analytic", "--least", 0),
+            "train": ("-o", made, "--least", 0)}[action]
+    fails("cost", action, copy, *more, says=[str(copy), problem, way_out])
+    assert not made.exists()
 
 
 # Choosing by a cost model.
@@ -180,15 +152,14 @@ def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
     model = make_model(nodes, inputs, outputs, constants, opset=20)
     model.ir_version = 9
     onnx.save(model, folder / f"{name}.onnx")
-    done = heddle("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", *ONE)
-    assert done.status == OK, done.errors
+    ok("compile", folder / f"{name}.onnx", "-o", folder / f"{name}.so", *ONE)
     return folder / f"{name}.so"
 
 
 @pytest.fixture(scope="module")
 def says(records, tmp_path_factory):
     path = tmp_path_factory.mktemp("says") / "x.npz"
-    assert features(records, path).status == OK
+    ok("cost", "features", records, "-o", path)
     return about(path)[0]
 
 
@@ -203,8 +174,7 @@ def product(tmp_path):
 
 
 def knobs_of(model, *more):
-    done = heddle("plan", model, "--json", *ONE, *more)
-    assert done.status == OK, done.errors
+    done = ok("plan", model, "--json", *ONE, *more)
     return done.json["groups"][0]["knobs"], done.errors
 
 
@@ -215,9 +185,8 @@ def test_a_cost_model_chooses(product, says, tmp_path):
     assert ruled["tiles"] == ruled["panels"] == 0
     assert knobs_of(product, "--cost-model", tiles)[0]["tiles"] == 32
     assert knobs_of(product, "--cost-model", panels)[0]["panels"] == 32
-    done = heddle("explain", product, "--cost-model", tiles, *ONE, "--json")
-    assert done.status == OK, done.errors
-    said = done.json["cost_model"]["groups"]["product"]
+    done = json_of("explain", product, "--cost-model", tiles, *ONE)
+    said = done["cost_model"]["groups"]["product"]
     assert said["kept"] is None and said["instead_of"]["knobs"] == ruled
     assert said["speedup"] > 1.2
     assert said["moved"][0]["feature"] == "knob_tiles" and said["moved"][0]["factor"] > 1.2
@@ -227,18 +196,15 @@ def test_a_cost_model_chooses(product, says, tmp_path):
     assert "cost     1 of 1 groups as the cost model says" in done.output
     # The numbers are right whatever was chosen.
     for each in (tiles, panels):
-        done = heddle("compare", product, "--cost-model", each, *ONE)
-        assert done.status == OK, done.errors
+        ok("compare", product, "--cost-model", each, *ONE)
 
 
 def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
     other = made_cost_model(says, tmp_path, "other")
-    done = heddle("plan", product, "-o", tmp_path / "m.plan", *ONE)
-    assert done.status == OK, done.errors
+    ok("plan", product, "-o", tmp_path / "m.plan", *ONE)
     ruled, _ = knobs_of(product)
     assert knobs_of(product, "--cost-model", other, "--plan", tmp_path / "m.plan")[0] == ruled
-    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 3, *ONE)
-    assert done.status == OK, done.errors
+    ok("tune", product, "--records", tmp_path / "r.db", "--collect", 3, *ONE)
     both = ("--cost-model", other, "--records", tmp_path / "r.db")
     assert knobs_of(product, *both)[0]["tiles"] == 32  # short looks are no tuning
     connection = sqlite3.connect(tmp_path / "r.db")
@@ -259,15 +225,15 @@ def test_the_rules_take_over(product, says, tmp_path):
     assert knobs == ruled
     assert "it has learned features of version 77, this heddle has 1; the rules choose" in errors
     other = tmp_path / "other.so"
-    assert heddle("compile", product, "-o", other, *ONE).status == OK
+    ok("compile", product, "-o", other, *ONE)
     knobs, errors = knobs_of(product, "--cost-model", other)
     assert knobs == ruled and "its inputs are not those of a cost model" in errors
     damaged = tmp_path / "damaged.so"
     damaged.write_bytes(old.read_bytes()[:3000])
     knobs, errors = knobs_of(product, "--cost-model", damaged)
     assert knobs == ruled and f"note: '{damaged}' is no cost model of this heddle" in errors
-    done = heddle("plan", product, "--cost-model", tmp_path / "nothing.so", *ONE)
-    assert done.status == USAGE and "there is no such file" in done.errors
+    fails("plan", product, "--cost-model", tmp_path / "nothing.so", *ONE,
+          says="there is no such file")
 
 
 def test_who_chooses_can_be_said(product, says, tmp_path, monkeypatch):
@@ -275,18 +241,14 @@ def test_who_chooses_can_be_said(product, says, tmp_path, monkeypatch):
     ruled, _ = knobs_of(product)
     for more in (("--cost-model", tiles), ("--chooser", "learned", "--cost-model", tiles)):
         assert knobs_of(product, *more)[0]["tiles"] == 32
-    done = heddle("plan", product, "--chooser", "learned", *ONE)
-    assert done.status == USAGE
-    assert "error: chooser 'learned' needs a cost model" in done.errors
-    assert "--cost-model or HEDDLE_COST_MODEL names its file" in done.errors
-    done = heddle("plan", product, "--chooser", "rules", "--cost-model", tiles, *ONE)
-    assert done.status == USAGE
-    assert f"error: chooser 'rules' asks no cost model, but '{tiles}' is given" in done.errors
-    done = heddle("plan", product, "--chooser", "oracle", *ONE)
-    assert done.status == USAGE and "--chooser" in done.errors and "learned" in done.errors
+    fails("plan", product, "--chooser", "learned", *ONE,
+          says=["error: chooser 'learned' needs a cost model",
+                "--cost-model or HEDDLE_COST_MODEL names its file"])
+    fails("plan", product, "--chooser", "rules", "--cost-model", tiles, *ONE,
+          says=f"error: chooser 'rules' asks no cost model, but '{tiles}' is given")
+    fails("plan", product, "--chooser", "oracle", *ONE, says=["--chooser", "learned"])
     # Records are measurements, which neither goes by.
-    done = heddle("tune", product, "--records", tmp_path / "r.db", "--collect", 2, *ONE)
-    assert done.status == OK, done.errors
+    ok("tune", product, "--records", tmp_path / "r.db", "--collect", 2, *ONE)
     connection = sqlite3.connect(tmp_path / "r.db")
     connection.execute("UPDATE trial SET confirmed = 1, speedup = 2 WHERE speedup <> 1")
     connection.commit()
@@ -296,8 +258,8 @@ def test_who_chooses_can_be_said(product, says, tmp_path, monkeypatch):
     assert knobs_of(product)[0] == json.loads(knobs), card
     assert knobs_of(product, "--chooser", "learned")[0]["tiles"] == 32
     assert knobs_of(product, "--chooser", "rules")[0] == ruled
-    done = heddle("plan", product, "--chooser", "rules", "--records", tmp_path / "r.db", *ONE)
-    assert done.status == USAGE and "error: chooser 'rules' goes by no measurement" in done.errors
+    fails("plan", product, "--chooser", "rules", "--records", tmp_path / "r.db", *ONE,
+          says="error: chooser 'rules' goes by no measurement")
     import heddle as package
 
     monkeypatch.delenv("HEDDLE_RECORDS")
@@ -329,9 +291,7 @@ def test_the_environment_only_hints(product, says, tmp_path, monkeypatch):
 # Tuning by a cost model.
 
 def tune(model, records, *more):
-    done = heddle("tune", model, "--records", records, "--time", 600, "--json", *ONE, *more)
-    assert done.status == OK, done.errors
-    return done
+    return ok("tune", model, "--records", records, "--time", 600, "--json", *ONE, *more)
 
 
 def measured(records, card="matmul"):
@@ -356,7 +316,7 @@ def test_tuning_measures_what_a_cost_model_finds_fastest(product, says, tmp_path
     assert more.json["trials"] <= 2
 
 
-def test_tuning_tries_what_a_cost_model_cannot_judge(records, says, tmp_path):
+def test_tuning_tries_what_a_cost_model_cannot_judge(says, tmp_path):
     model = product_of("batch", tmp_path / "p.onnx")
     path = made_cost_model(says, tmp_path, "tiles")
     done = tune(model, tmp_path / "r.db", "--cost-model", path, "--candidates", 1, "--at",
@@ -397,8 +357,7 @@ def test_tuning_refuses_what_contradicts(product, says, tmp_path, more, problem)
     if "MODEL" in more:
         path = made_cost_model(says, tmp_path, "one")
         more = [path if each == "MODEL" else each for each in more]
-    done = heddle("tune", product, "--records", tmp_path / "r.db", *ONE, *more)
-    assert done.status == USAGE and problem in done.errors
+    fails("tune", product, "--records", tmp_path / "r.db", *ONE, *more, says=problem)
 
 
 def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch):
@@ -406,14 +365,11 @@ def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch)
     path = made_cost_model(says, tmp_path, "one")
 
     def artefact():
-        done = heddle("compile", product, "-o", tmp_path / "p.so", "--cost-model", path, *ONE)
-        assert done.status == OK, done.errors
+        ok("compile", product, "-o", tmp_path / "p.so", "--cost-model", path, *ONE)
         return (tmp_path / "p.so").read_bytes()
 
     def entries():
-        done = heddle("cache", "--json")
-        assert done.status == OK, done.errors
-        return done.json["entries"]
+        return json_of("cache")["entries"]
 
     first = artefact()
     count = entries()
@@ -423,16 +379,13 @@ def test_the_cache_tells_cost_models_apart(product, says, tmp_path, monkeypatch)
 
 
 def test_training_makes_what_chooses(records, product, tmp_path):
-    done = heddle("cost", "train", records, "--least", 0, "--epochs", 2, "-o",
-                  tmp_path / "cost.onnx")
-    assert done.status == OK, done.errors
-    assert heddle("compile", tmp_path / "cost.onnx", "-o", tmp_path / "cost.so", *ONE).status == OK
-    done = heddle("explain", product, "--cost-model", tmp_path / "cost.so", *ONE, "--json")
-    assert done.status == OK, done.errors
-    assert done.json["cost_model"]["problem"] is None
-    said = done.json["cost_model"]["groups"]["product"]
+    ok("cost", "train", records, "--least", 0, "--epochs", 2, "-o", tmp_path / "cost.onnx")
+    ok("compile", tmp_path / "cost.onnx", "-o", tmp_path / "cost.so", *ONE)
+    done = json_of("explain", product, "--cost-model", tmp_path / "cost.so", *ONE)
+    assert done["cost_model"]["problem"] is None
+    said = done["cost_model"]["groups"]["product"]
     # It has seen other sizes alone.
     assert "are outside of what the model has learned from" in said["kept"]
     assert said["knobs"] == said["instead_of"]["knobs"]
-    done = heddle("cost", "train", records, "--least", 1, "-o", tmp_path / "none.onnx")
-    assert done.status == USAGE and "has no group with an order to learn" in done.errors
+    fails("cost", "train", records, "--least", 1, "-o", tmp_path / "none.onnx",
+          says="has no group with an order to learn")

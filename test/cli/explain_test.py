@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from heddle.onnx_graph import make_graph, make_model, make_node
 
-from command import OK, ROOT, USAGE, dense_model, heddle, needs_heddle, save
+from command import ROOT, fails, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 MOST_PAGE_BYTES = 1_000_000
@@ -21,11 +21,6 @@ def cache(tmp_path, monkeypatch):
     """The machine's limits are kept in a folder of the test."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "cache" / "heddle"
-
-
-@pytest.fixture
-def model(tmp_path):
-    return save(dense_model(), tmp_path / "m.onnx")
 
 
 @pytest.fixture
@@ -49,9 +44,8 @@ def data_of(page):
 
 
 def test_text_has_a_line_for_each_group(chain):
-    done = heddle("explain", chain)
-    assert done.status == OK, done.errors
-    groups = heddle("explain", chain, "--json").json["groups"]
+    done = ok("explain", chain)
+    groups = json_of("explain", chain)["groups"]
     lines = done.output.splitlines()
     for group in groups:
         assert any(re.match(rf" *{group['number']}  {re.escape(group['name'])} ", line)
@@ -68,12 +62,12 @@ def test_text_has_a_line_for_each_group(chain):
     (("--target", "c"), "caller", "subnormal results are left to the program"),
 ])
 def test_says_what_becomes_of_subnormal_results(model, options, json_says, text_says):
-    assert heddle("explain", model, "--json", *options).json["subnormals"] == json_says
+    assert json_of("explain", model, *options)["subnormals"] == json_says
     assert text_says in heddle("explain", model, *options).output
 
 
 def test_json_says_what_was_offered_and_why_not(model):
-    told = heddle("explain", model, "--json").json
+    told = json_of("explain", model)
     [group] = told["groups"]
     assert {op["name"] for op in group["ops"]} == {"product", "positive"}
     assert group["card"] == "matmul" and "dot" in group["key"]
@@ -86,7 +80,7 @@ def test_json_says_what_was_offered_and_why_not(model):
 
 
 def test_work_and_traffic_are_numbers_where_sizes_are(model):
-    [group] = heddle("explain", model, "--json", "--dim", "batch=5").json["groups"]
+    [group] = json_of("explain", model, "--dim", "batch=5")["groups"]
     assert group["flops"] == 5 * 4 * (2 * 3 + 1)  # a product, and the larger of it and 0
     assert group["written_bytes"] == 5 * 4 * 4
     weights = group["weight_bytes"]
@@ -94,8 +88,8 @@ def test_work_and_traffic_are_numbers_where_sizes_are(model):
 
 
 def test_the_groups_are_those_of_the_plan(chain):
-    told = heddle("explain", chain, "--json").json
-    plan = heddle("plan", chain, "--json").json
+    told = json_of("explain", chain)
+    plan = json_of("plan", chain)
     assert [group["name"] for group in told["groups"]] == \
         [group["name"] for group in plan["groups"]]
     assert [group["card"] for group in told["groups"]] == \
@@ -105,7 +99,7 @@ def test_the_groups_are_those_of_the_plan(chain):
 
 
 def test_memory_plan(chain):
-    told = heddle("explain", chain, "--json", "--dim", "batch=8").json
+    told = json_of("explain", chain, "--dim", "batch=8")
     memory, last = told["memory"], len(told["groups"]) - 1
     assert memory["buffers"]
     for one in memory["buffers"]:
@@ -120,8 +114,7 @@ def test_memory_plan(chain):
 
 @pytest.mark.parametrize("name", ["positive", "product", "0"])
 def test_one_group(model, name):
-    done = heddle("explain", model, "--group", name)
-    assert done.status == OK, done.errors
+    done = ok("explain", model, "--group", name)
     assert "key      m:p" in done.output and "refused: " in done.output
     assert "chosen" in done.output and "product" in done.output
 
@@ -132,35 +125,32 @@ def test_a_card_of_the_user_and_a_plan(model, tmp_path):
     text = (ROOT / "schedules" / "cpu" / "matmul.mlir").read_text()
     (cards / "mine.mlir").write_text(text.replace("@matmul", "@mine").replace(
         "priority = 10", "priority = 20"))
-    told = heddle("explain", model, "--json", "--schedules", cards).json
+    told = json_of("explain", model, "--schedules", cards)
     [group] = told["groups"]
     assert group["card"] == "mine" and group["offers"][0]["card"] == "mine"
     assert told["cards"]["mine"]["text"] == (cards / "mine.mlir").read_text()
     done = heddle("explain", model, "--group", "0", "--schedules", cards)
     assert re.search(r"matmul +10  offered", done.output), done.output
-    plan = heddle("plan", model, "--json").json
+    plan = json_of("plan", model)
     plan["groups"][0]["knobs"]["m"] = 4
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    [group] = heddle("explain", model, "--json", "--plan", tmp_path / "plan.json").json["groups"]
+    [group] = json_of("explain", model, "--plan", tmp_path / "plan.json")["groups"]
     assert group["card"] == "matmul" and group["knobs"]["m"] == 4
 
 
 def test_an_unknown_group_has_a_near_name(model):
-    done = heddle("explain", model, "--group", "positve")
-    assert done.status == USAGE and done.output == ""
-    assert "has no group 'positve'; did you mean 'positive'?" in done.errors
+    done = fails("explain", model, "--group", "positve",
+                 says="has no group 'positve'; did you mean 'positive'?")
+    assert done.output == ""
 
 
 def test_a_wrong_model_and_an_artefact(tmp_path, model):
-    assert heddle("compile", model, "-o", tmp_path / "m.so").status == OK
-    done = heddle("explain", tmp_path / "m.so")
-    assert done.status == USAGE and "is an artefact" in done.errors
+    ok("compile", model, "-o", tmp_path / "m.so")
+    fails("explain", tmp_path / "m.so", says="is an artefact")
 
 
 def test_measure(chain, cache):
-    done = heddle("explain", chain, "--json", "--measure", "--time", "0.1", "--dim", "batch=64")
-    assert done.status == OK, done.errors
-    told = done.json
+    told = json_of("explain", chain, "--measure", "--time", "0.1", "--dim", "batch=64")
     timed = [group for group in told["groups"] if "seconds" in group]
     assert timed and all(group["seconds"] > 0 and group["flops_per_second"] >= 0
                          for group in timed)
@@ -172,9 +162,9 @@ def test_measure(chain, cache):
     assert limits["all_threads_flops"] >= limits["one_thread_flops"] > 0
     # It is not measured again, unless that is asked for.
     kept.write_text(json.dumps({**limits, "one_thread_flops": 1e18, "all_threads_flops": 1e18}))
-    again = heddle("explain", chain, "--json").json["machine"]
+    again = json_of("explain", chain)["machine"]
     assert again["flops_per_second"] == 1e18
-    anew = heddle("explain", chain, "--json", "--measure-machine").json["machine"]
+    anew = json_of("explain", chain, "--measure-machine")["machine"]
     assert anew["flops_per_second"] < 1e18
 
 
@@ -188,16 +178,14 @@ def test_groups_in_a_loop_are_timed(tmp_path):
     looped = save(make_model([make_node("Loop", "count start x", "y", body=body)], {"x": [8, 8]},
                              {"y": [8, 8]}, weights),
                   tmp_path / "loop.onnx")
-    done = heddle("explain", looped, "--json", "--measure", "--time", "0")
-    assert done.status == OK, done.errors
-    assert any(group.get("seconds", 0) > 0 for group in done.json["groups"])
+    done = json_of("explain", looped, "--measure", "--time", "0")
+    assert any(group.get("seconds", 0) > 0 for group in done["groups"])
 
 
 @pytest.mark.parametrize("more", [[], ["--dim", "batch=8"], ["--measure", "--time", "0"]])
 def test_the_page_is_one_file(chain, tmp_path, more):
     page = tmp_path / "report.html"
-    done = heddle("explain", chain, "--html", page, *more)
-    assert done.status == OK and str(page) in done.output, done.errors
+    assert str(page) in ok("explain", chain, "--html", page, *more).output
     text = page.read_text(encoding="utf-8")
     assert len(text.encode()) <= MOST_PAGE_BYTES
     assert set(re.findall(r"https?://[^\"'\s<)]+", text)) <= {"http://www.w3.org/2000/svg"}
@@ -223,9 +211,8 @@ def test_the_page_tells_nodes_and_differences(tmp_path):
     assert about["second"]["result"] == "1 x 4 x 4 x 4 x f32"
     (tmp_path / "before.json").write_text(before.output, encoding="utf-8")
     page = tmp_path / "report.html"
-    done = heddle("explain", model, "--html", page, "--without", "fusion", "--against",
-                  tmp_path / "before.json")
-    assert done.status == OK, done.errors
+    ok("explain", model, "--html", page, "--without", "fusion", "--against",
+       tmp_path / "before.json")
     assert "second" in data_of(page.read_text(encoding="utf-8"))["differences"]
 
 
@@ -233,9 +220,8 @@ def test_what_is_told_of_a_node_is_short_and_printable(tmp_path):
     nodes = [make_node("Relu", "x", "v\x1b", "first"),
              make_node("Concat", ["v\x1b"] * 12, "y", "join", axis=0)]
     model = save(make_model(nodes, {"x": [2]}, {"y": [24]}), tmp_path / "m.onnx")
-    done = heddle("explain", model, "--json")
-    assert done.status == OK, done.errors
-    told = {op["name"]: op["onnx"] for group in done.json["groups"] for op in group["ops"]}
+    done = json_of("explain", model)
+    told = {op["name"]: op["onnx"] for group in done["groups"] for op in group["ops"]}
     assert told["join"] == "Concat(" + "v\\x1b f32[2], " * 8 + "...) axis=0"
 
 
@@ -244,7 +230,7 @@ def test_names_cannot_break_the_page(tmp_path):
     model = save(make_model([make_node("Relu", "x", "y", evil)], {"x": [4]}, {"y": [4]}),
                  tmp_path / "m.onnx")
     page = tmp_path / "report.html"
-    assert heddle("explain", model, "--html", page).status == OK
+    ok("explain", model, "--html", page)
     text = page.read_text(encoding="utf-8")
     assert text.count("<script") == 2 and data_of(text)["groups"][0]["name"] == evil
 
@@ -252,8 +238,7 @@ def test_names_cannot_break_the_page(tmp_path):
 @pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed; it opens the page")
 def test_a_browser_shows_the_page(chain, tmp_path):
     page = tmp_path / "report.html"
-    assert heddle("explain", chain, "--html", page, "--measure", "--time", "0", "--dim",
-                  "batch=8").status == OK
+    ok("explain", chain, "--html", page, "--measure", "--time", "0", "--dim", "batch=8")
     done = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom",
          "--enable-logging=stderr", f"--user-data-dir={tmp_path}/profile", page.as_uri()],

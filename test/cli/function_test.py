@@ -7,8 +7,7 @@ import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import helper
 
-from command import OK, USAGE, needs_heddle
-from command import heddle as command
+from command import fails, needs_heddle, ok
 
 OPSETS = [helper.make_opsetid("", 21)]
 
@@ -95,11 +94,8 @@ def test_what_is_wrong_is_refused(files, tmp_path):
 @needs_heddle
 def test_command_line(files, tmp_path):
     artefact = tmp_path / "m.so"
-    done = command("compile", files / "m.onnx", "--function", files / "one.onnx", "-o", artefact)
-    assert done.status == OK, done.errors
+    ok("compile", files / "m.onnx", "--function", files / "one.onnx", "-o", artefact)
     got = heddle.load(artefact).run(None, {"x": X, "f": np.float32(0.5)})[0]
     np.testing.assert_allclose(got, WANTED, 1e-5)
-    done = command("run", files / "m.onnx", "--function", files / "library.onnx", "--dim", "n=2")
-    assert done.status == OK, done.errors
-    done = command("run", artefact, "--function", files / "one.onnx")
-    assert done.status == USAGE and "--function" in done.errors
+    ok("run", files / "m.onnx", "--function", files / "library.onnx", "--dim", "n=2")
+    fails("run", artefact, "--function", files / "one.onnx", says="--function")

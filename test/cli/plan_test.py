@@ -7,7 +7,7 @@ import heddle as package
 import numpy as np
 import onnx.parser
 import pytest
-from command import OK, heddle, save
+from command import OK, heddle, ok, save
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -19,8 +19,7 @@ def model_of(text, folder):
 
 def plan_of(path, *options):
     plan = path.with_suffix(".plan.json")
-    done = heddle("compile", path, "-o", plan, "--no-cache", *options)
-    assert done.status == OK, done.errors
+    ok("compile", path, "-o", plan, "--no-cache", *options)
     return json.loads(plan.read_text())
 
 
@@ -239,9 +238,8 @@ def test_a_run_takes_the_first_version_for_its_sizes(versioned):
 def test_explain_prints_the_decision(versioned):
     path, plan = versioned
     (path.parent / "p.json").write_text(json.dumps(plan))
-    done = heddle("explain", path, "--plan", path.parent / "p.json", "--group", "y",
-                  "--target", "x86-64-v3")
-    assert done.status == OK, done.errors
+    done = ok("explain", path, "--plan", path.parent / "p.json", "--group", "y", "--target",
+              "x86-64-v3")
     assert """versions
   if s <= 4: m=4 n=8 panels=0 tiles=0
   else if 2*s <= 24: m=2 n=16 panels=0 tiles=0
@@ -286,11 +284,9 @@ NOTHING = ("--without", "cards,fusion,stitch,siblings")
 def replayed(path, tmp_path, *options):
     """The exact plan of a model, and what becomes of it where nothing is fused."""
     plans = [tmp_path / "exact.json", tmp_path / "replayed.json"]
-    done = heddle("plan", path, "-o", plans[0], "--no-cache", "--exact-plan", *options)
-    assert done.status == OK, done.errors
-    done = heddle("plan", path, "-o", plans[1], "--no-cache", "--exact-plan", "--plan", plans[0],
-                  *NOTHING, *options)
-    assert done.status == OK, done.errors
+    ok("plan", path, "-o", plans[0], "--no-cache", "--exact-plan", *options)
+    ok("plan", path, "-o", plans[1], "--no-cache", "--exact-plan", "--plan", plans[0], *NOTHING,
+       *options)
     return [json.loads(plan.read_text()) for plan in plans]
 
 

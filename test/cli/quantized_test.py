@@ -5,7 +5,7 @@ import pytest
 from heddle.onnx_graph import Graph, make_value
 from onnx import TensorProto
 
-from command import OK, heddle, needs_heddle, save
+from command import json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 
@@ -112,12 +112,12 @@ def test_a_product_in_floats_has_a_reason(tmp_path, build, why):
     made = Quantized([2, 8])
     build(made)
     model = made.save("product", [2, 4], tmp_path / "m.onnx")
-    [told] = heddle("explain", model, "--json").json["unfolded"]
+    [told] = json_of("explain", model)["unfolded"]
     assert told["node"] == "product" and told["op"] == "matmul"
     assert told["why"].startswith(why), told
-    done = heddle("explain", model)
-    assert done.status == OK and f"product (matmul): {why}" in done.output, done.output
-    made = heddle("compile", model, "-o", tmp_path / "m.so", "--json", "--no-cache").json
+    done = ok("explain", model)
+    assert f"product (matmul): {why}" in done.output, done.output
+    made = json_of("compile", model, "-o", tmp_path / "m.so", "--no-cache")
     assert made["report"]["unfolded"] == [told], made
 
 
@@ -126,7 +126,7 @@ def test_a_convolution_with_a_scale_along_its_inputs(tmp_path):
     weights = made.weight([8, 4, 3, 3], np.linspace(0.1, 0.2, 4), zero=np.zeros(4, np.int8), axis=1)
     made.add("Conv", [made.activation(), weights], "product")
     model = made.save("product", [1, 8, 4, 4], tmp_path / "m.onnx")
-    [told] = heddle("explain", model, "--json").json["unfolded"]
+    [told] = json_of("explain", model)["unfolded"]
     assert told["op"] == "conv" and "a scale that differs along axis 1" in told["why"], told
 
 
@@ -134,7 +134,7 @@ def test_a_transposed_convolution_of_groups(tmp_path):
     made = Quantized([1, 4, 6, 6])
     made.add("ConvTranspose", [made.activation(), made.weight([4, 8, 3, 3])], "product", group=2)
     model = made.save("product", [1, 16, 8, 8], tmp_path / "m.onnx")
-    [told] = heddle("explain", model, "--json").json["unfolded"]
+    [told] = json_of("explain", model)["unfolded"]
     assert told["node"] == "product" and "a transposed convolution" in told["why"], told
 
 
@@ -146,7 +146,7 @@ def test_a_scale_that_the_run_computes(tmp_path):
                    make_value("xd_scale", [])]
     pooled = made.add("MaxPool", [x], "pooled", kernel_shape=[2, 2], strides=[2, 2])
     model = made.save(pooled, [1, 4, 3, 3], tmp_path / "m.onnx")
-    [told] = heddle("explain", model, "--json").json["unfolded"]
+    [told] = json_of("explain", model)["unfolded"]
     assert told["node"] == "pooled" and told["op"] == "pool"
     assert "has a scale that is computed at run time" in told["why"], told
 
@@ -156,7 +156,7 @@ def test_a_pair_of_two_scales(tmp_path):
     turned = made.add("Transpose", [made.activation()], "turned")
     last = made.quantize(turned, "again", scale=0.3)
     model = made.save(last, [8, 2], tmp_path / "m.onnx", dtype=TensorProto.UINT8)
-    [told] = heddle("explain", model, "--json").json["unfolded"]
+    [told] = json_of("explain", model)["unfolded"]
     assert told["node"] == "again", told
     assert told["why"] == "what it reads is quantised again with another scale"
 
@@ -166,16 +166,15 @@ def test_what_was_folded_is_not_named(tmp_path, zero):
     made = Quantized([2, 8])
     made.add("MatMul", [made.activation(zero=zero), made.weight([8, 4])], "product")
     model = made.save("product", [2, 4], tmp_path / "m.onnx")
-    done = heddle("explain", model)
-    assert done.status == OK and "unfolded" not in done.output
-    assert heddle("explain", model, "--json").json["unfolded"] == []
+    assert "unfolded" not in ok("explain", model).output
+    assert json_of("explain", model)["unfolded"] == []
 
 
 def test_a_model_of_floats_has_nothing_to_say(tmp_path):
     made = Quantized([2, 8])
     made.add("MatMul", ["x", made.constant("w", np.ones([8, 4], np.float32))], "product")
     model = made.save("product", [2, 4], tmp_path / "m.onnx")
-    assert heddle("explain", model, "--json").json["unfolded"] == []
+    assert json_of("explain", model)["unfolded"] == []
 
 
 def residual(sizes, tmp_path):
@@ -206,7 +205,7 @@ def residual(sizes, tmp_path):
 def test_a_branch_that_is_quantised_is_stored_so(tmp_path):
     """The kernel of `skip` stores 8 bits, since they are fewer than the sums that it makes."""
     model = residual([1, 8, 6, 6], tmp_path)
-    told = heddle("explain", model, "--json").json
+    told = json_of("explain", model)
     [skip] = [group for group in told["groups"]
               if "skip" in {op["name"] for op in group["ops"]}]
     assert skip["name"] == "skip_q", skip["name"]
@@ -235,20 +234,18 @@ def upsampled(sizes, tmp_path, **window):
 @pytest.mark.parametrize("sizes", [[9, 7], [1, 1]])
 def test_a_transposed_convolution_of_integers(tmp_path, window, sizes):
     model = upsampled(sizes, tmp_path, **window)
-    told = heddle("explain", model, "--json").json
+    told = json_of("explain", model)
     assert not [each for each in told["unfolded"] if each["op"] == "conv_transpose"], told
-    done = heddle("compare", model, "--against", "reference")
-    assert done.status == OK, done.output + done.errors
+    ok("compare", model, "--against", "reference")
 
 
 def test_what_is_joined_is_stored_in_8_bits(tmp_path):
     """Whatever comes after the transposed convolution, no kernel stores wider elements but the
     last."""
-    told = heddle("explain", upsampled([8, 8], tmp_path, strides=[2, 2]), "--json").json
+    told = json_of("explain", upsampled([8, 8], tmp_path, strides=[2, 2]))
     stored = [output["bytes"] for group in told["groups"][:-1] for output in group["outputs"]]
     assert max(stored) <= 40 * 17 * 16, stored
 
 
 def test_what_is_quantised_in_between_gives_the_same_numbers(tmp_path):
-    done = heddle("compare", residual([2, 8, 9, 7], tmp_path), "--against", "reference")
-    assert done.status == OK, done.output + done.errors
+    ok("compare", residual([2, 8, 9, 7], tmp_path), "--against", "reference")

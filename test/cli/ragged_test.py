@@ -7,7 +7,7 @@ import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, helper
 
-from command import OK, USAGE, heddle, needs_heddle, save
+from command import OK, fails, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 needs_onnxruntime = pytest.mark.skipif(importlib.util.find_spec("onnxruntime") is None,
@@ -25,21 +25,18 @@ def model(tmp_path):
 
 
 def test_run_draws_lengths(model):
-    done = heddle("run", model, *RAGGED, "--dim", "batch=40", "--dim", "seq=9", "--json")
-    assert done.status == OK, done.errors
-    lengths = next(each for each in done.json["inputs"] if each["name"] == "lengths")
+    done = json_of("run", model, *RAGGED, "--dim", "batch=40", "--dim", "seq=9")
+    lengths = next(each for each in done["inputs"] if each["name"] == "lengths")
     assert lengths["shape"] == [40] and set(lengths["first"]) <= set(range(1, 10))
     assert len(set(lengths["first"])) > 2
 
 
 def test_run_packs(model):
-    done = heddle("run", model, *RAGGED, "--ragged-outputs", "packed", "--dim", "seq=4", "--input",
-                  "lengths=3xi64=2,0,4", "--json")
-    assert done.status == OK, done.errors
-    y, _, offsets = done.json["outputs"]
+    done = json_of("run", model, *RAGGED, "--ragged-outputs", "packed", "--dim", "seq=4", "--input",
+                   "lengths=3xi64=2,0,4")
+    y, _, offsets = done["outputs"]
     assert y["shape"] == [6, 2] and offsets["first"] == [0, 2, 2, 6]
-    done = heddle("run", model, "--ragged-outputs", "packed")
-    assert done.status == USAGE and "'--ragged' declares" in done.errors
+    fails("run", model, "--ragged-outputs", "packed", says="'--ragged' declares")
 
 
 def test_a_length_that_is_none_is_named(model):
@@ -49,21 +46,18 @@ def test_a_length_that_is_none_is_named(model):
 
 @needs_onnxruntime
 def test_compare_goes_row_by_row(model):
-    done = heddle("compare", model, *RAGGED, "--dim", "seq=7", "--input", "lengths=4xi64=3,0,7,1",
-                  "--json")
-    assert done.status == OK, done.errors
+    done = ok("compare", model, *RAGGED, "--dim", "seq=7", "--input", "lengths=4xi64=3,0,7,1",
+              "--json")
     assert [row["output"] for row in done.json["outputs"]] == ["y", "top"] * 3
     assert "row 1 has the length 0" in done.errors
-    done = heddle("compare", model, *RAGGED, "--per-node")
-    assert done.status == USAGE and "--per-node with --ragged" in done.errors
+    fails("compare", model, *RAGGED, "--per-node", says="--per-node with --ragged")
 
 
 @needs_onnxruntime
 def test_bench_beside_onnxruntime(model):
-    done = heddle("bench", model, *RAGGED, "--dim", "batch=3", "--dim", "seq=5", "--vs",
-                  "onnxruntime", "--time", "0.05", "--json")
-    assert done.status == OK, done.errors
-    assert done.json["onnxruntime"]["median_ms"] > 0
+    done = json_of("bench", model, *RAGGED, "--dim", "batch=3", "--dim", "seq=5", "--vs",
+                   "onnxruntime", "--time", "0.05")
+    assert done["onnxruntime"]["median_ms"] > 0
 
 
 def test_explain_counts_the_work_of_the_rows(tmp_path):
@@ -77,21 +71,20 @@ def test_explain_counts_the_work_of_the_rows(tmp_path):
                             [weights]),
                  tmp_path / "products.onnx")
     lengths = [3, 0, 7, 10]
-    done = heddle("explain", model, *RAGGED, "--dim", "seq=10", "--input",
-                  "lengths=4xi64=3,0,7,10", "--json")
-    assert done.status == OK, done.errors
+    done = json_of("explain", model, *RAGGED, "--dim", "seq=10", "--input",
+                   "lengths=4xi64=3,0,7,10")
 
     def flops(rows):
         return sum(2 * 8 * 16 * s + 2 * 8 * s * s for s in rows)
-    told = done.json["rows"]
+    told = done["rows"]
     assert told["flops"] < told.pop("computed_flops") < told["padded_flops"]
     assert told.pop("threads") * told.pop("largest_share") >= 1
     assert told == {
         "of": "batch", "size": "seq", "count": 4, "padded_length": 10, "sum_of_lengths": 20,
         "flops": flops(lengths), "padded_flops": flops([10] * 4)}
-    assert sum(group["flops"] for group in done.json["groups"]) == flops(lengths)
-    wrong = heddle("explain", model, *RAGGED, "--dim", "seq=4", "--input", "lengths=1xi64=-1")
-    assert wrong.status == USAGE and "row 0 has the length -1" in wrong.errors
+    assert sum(group["flops"] for group in done["groups"]) == flops(lengths)
+    fails("explain", model, *RAGGED, "--dim", "seq=4", "--input", "lengths=1xi64=-1",
+          says="row 0 has the length -1")
     text = heddle("explain", model, *RAGGED, "--dim", "batch=2", "--dim", "seq=4").output
     assert "of 8 'seq'" in text and "with padding" in text and "with what fills up tiles" in text
 
@@ -102,7 +95,7 @@ def test_explain_tells_what_is_left_of_padding_and_of_unequal_work(tmp_path):
              make_node("MatMul", "x t", "scores", "scores")]
     model = save(make_model(nodes, {"x": ["batch", "seq", 8]}, {"scores": ["batch", "seq", "seq"]}),
                  tmp_path / "scores.onnx")
-    plan = heddle("plan", model, *RAGGED, "--json").json
+    plan = json_of("plan", model, *RAGGED)
     m, n = 4, 16
     for group in plan["groups"]:
         if group["card"] == "matmul":
@@ -110,15 +103,13 @@ def test_explain_tells_what_is_left_of_padding_and_of_unequal_work(tmp_path):
             group.pop("versions", None)
     (tmp_path / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     lengths = [1, 0, 6, 17, 32]
-    done = heddle("explain", model, *RAGGED, "--plan", tmp_path / "plan.json", "--dim", "seq=32",
-                  "--input", f"lengths=5xi64={','.join(map(str, lengths))}", "--threads", 2,
-                  "--json")
-    assert done.status == OK, done.errors
+    done = json_of("explain", model, *RAGGED, "--plan", tmp_path / "plan.json", "--dim", "seq=32",
+                   "--input", f"lengths=5xi64={','.join(map(str, lengths))}", "--threads", 2)
 
     def rows_of(size):  # one row alone is a tile; else a tile as a whole, or half of one
         rest = size % m
         return size - rest + (rest if rest <= 1 else m // 2 if rest <= m // 2 else m)
-    told = done.json["rows"]
+    told = done["rows"]
     assert told["flops"] == sum(16 * s * s for s in lengths)
     assert told["computed_flops"] == sum(2 * 8 * rows_of(s) * -(-s // n) * n for s in lengths)
     assert told["threads"] == 2 and 0.5 <= told["largest_share"] < 0.9

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from command import DIFFERS, OK, REFUSED, USAGE, find_heddle, heddle, needs_heddle, save
+from command import DIFFERS, REFUSED, fails, find_heddle, heddle, json_of, needs_heddle, ok, save
 from heddle.onnx_graph import make_model, make_node
 
 pytestmark = needs_heddle
@@ -25,22 +25,19 @@ def model(tmp_path_factory):
 @pytest.mark.parametrize("size, shape", [("n=3", [1, 3, 1]), ("x.0=2", [2, 1, 1]),
                                          ("x.1=4", [1, 4, 1]), ("x.2=5", [1, 1, 5])])
 def test_one_way_to_name_a_size(model, size, shape, tmp_path):
-    done = heddle("run", model, "--dim", size, "--json")
-    assert done.status == OK and done.json["outputs"][0]["shape"] == shape, done.errors
+    assert json_of("run", model, "--dim", size)["outputs"][0]["shape"] == shape
     for command in (["compile", model, "-o", tmp_path / "m.so"], ["plan", model],
                     ["explain", model], ["cards", "explain", model],
                     ["compare", model, "--against", "reference"],
                     ["bench", model, "--iters", "1"]):
-        done = heddle(*command, "--dim", size)
-        assert done.status == OK, (command, done.errors)
-    fixed = heddle("run", tmp_path / "m.so", "--json").json
+        ok(*command, "--dim", size)
+    fixed = json_of("run", tmp_path / "m.so")
     assert fixed["outputs"][0]["shape"] == shape
 
 
 @pytest.mark.parametrize("size", ["q=3", "x.3=2", "s=2", "s.0=2"])
 def test_a_wrong_name_lists_those_that_exist(model, size, tmp_path):
-    done = heddle("run", model, "--dim", size)
-    assert done.status == USAGE and "(sizes that are open: n, x.0, x.2)" in done.errors
+    fails("run", model, "--dim", size, says="(sizes that are open: n, x.0, x.2)")
     done = heddle("compile", model, "-o", tmp_path / "m.so", "--dim", size)
     if size == "s=2":
         return  # a size of the scalar s: says what its rank is
@@ -121,8 +118,7 @@ def test_times_and_differences(model):
                             {"y": None}),
                  model.parent / "other.onnx")
     options = ["bench", model, "--vs", "onnxruntime", "--vs-model", other, "--iters", "3"]
-    done = heddle(*options)
-    assert done.status == DIFFERS and "output 'y'" in done.errors
+    done = fails(*options, status=DIFFERS, says="output 'y'")
     assert "but outputs differ, see below" in done.output and "heddle " in done.output
     done = heddle(*options, "--json")
     assert not done.json["agrees"] and "output 'y'" in done.json["differences"]
@@ -131,8 +127,7 @@ def test_times_and_differences(model):
 
 def test_a_trace_for_perfetto_and_what_changed(model, tmp_path):
     options = ["explain", model, "--dim", "n=8"]
-    done = heddle(*options, "--trace", tmp_path / "t.json", "--time", "0.05")
-    assert done.status == OK, done.errors
+    ok(*options, "--trace", tmp_path / "t.json", "--time", "0.05")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     (group,) = [event for event in events if event["ph"] == "X"]
     assert group["dur"] > 0 and group["args"]["card"] == "elementwise"
@@ -142,8 +137,6 @@ def test_a_trace_for_perfetto_and_what_changed(model, tmp_path):
     before = json.loads((tmp_path / "before.json").read_text())
     before["groups"][0]["knobs"]["chunk"] = 1
     (tmp_path / "before.json").write_text(json.dumps(before))
-    done = heddle(*options, "--against", tmp_path / "before.json")
-    assert done.status == OK and "elementwise chunk=1 " in done.output
+    assert "elementwise chunk=1 " in ok(*options, "--against", tmp_path / "before.json").output
     (tmp_path / "wrong.json").write_text('{"groups": [1]}')
-    done = heddle(*options, "--against", tmp_path / "wrong.json")
-    assert done.status == USAGE and "it is no explanation" in done.errors
+    fails(*options, "--against", tmp_path / "wrong.json", says="it is no explanation")

@@ -9,7 +9,7 @@ import heddle as package
 import numpy as np
 import onnx.parser
 import pytest
-from command import OK, heddle, save
+from command import OK, heddle, ok, save
 
 pytestmark = pytest.mark.usefixtures("compiler")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "spec" / "plan.md"
@@ -74,9 +74,8 @@ def test_they_are_kept_in_the_plan_and_change_the_code(model, tmp_path):
                              ("other", {"product_tasks": 1, "product_tiles": 64})):
         plan = tmp_path / "plan.json"
         plan.write_text(json.dumps({"plan": 1, "thresholds": thresholds, "groups": []}))
-        done = heddle("compile", model, "-o", other, "--no-cache", "--threads", "4", "--plan", plan,
-                      "--plan-out", tmp_path / "out.json")
-        assert done.status == OK, done.errors
+        ok("compile", model, "-o", other, "--no-cache", "--threads", "4", "--plan", plan,
+           "--plan-out", tmp_path / "out.json")
         assert json.loads((tmp_path / "out.json").read_text()).get("thresholds", {}) == thresholds
         made[name] = other.read_bytes()
     assert made["default"] == made["the same"] != made["other"]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from heddle.onnx_graph import make_model, make_node
 
-from command import HANGS, OK, ROOT, USAGE, find_heddle, heddle, needs_heddle, save
+from command import HANGS, OK, ROOT, fails, find_heddle, heddle, json_of, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 ONE = ("--threads", "1")
@@ -24,7 +24,6 @@ ONE = ("--threads", "1")
 @pytest.fixture(autouse=True)
 def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
 
 
 @pytest.fixture
@@ -50,17 +49,15 @@ def model(tmp_path):
 
 def tune(model, records, *more, trials=12):
     """Tunes with so many trials: the time only ends what hangs."""
-    done = heddle("tune", model, "--records", records, "--time", 600, "--trials", trials, *ONE,
-                  "--json", *more)
-    assert done.status == OK, done.errors
-    return done.json
+    return json_of("tune", model, "--records", records, "--time", 600, "--trials", trials, *ONE,
+                   *more)
 
 
 def rows(records, what="*"):
     return sqlite3.connect(records).execute(f"SELECT {what} FROM trial ORDER BY id").fetchall()
 
 
-def prefer(records, model, tmp_path, **knobs):
+def prefer(records, model, **knobs):
     """Makes one candidate of the first group the best, so that a choice does not hang on the
     machine's mood."""
     tune(model, records, trials=1)
@@ -79,9 +76,8 @@ def prefer(records, model, tmp_path, **knobs):
 
 def knobs_of(model, *more, threads=1):
     """The knobs of each group's plan."""
-    done = heddle("plan", model, "--json", "--threads", threads, *more)
-    assert done.status == OK, done.errors
-    return {group["name"]: group["knobs"] for group in done.json["groups"]}
+    done = json_of("plan", model, "--threads", threads, *more)
+    return {group["name"]: group["knobs"] for group in done["groups"]}
 
 
 def test_equal_groups_are_one(model, records):
@@ -98,8 +94,7 @@ def test_equal_groups_are_one(model, records):
 
 
 def test_text_names_what_is_next(model, records):
-    done = heddle("tune", model, "--records", records, "--trials", "2", *ONE)
-    assert done.status == OK, done.errors
+    done = ok("tune", model, "--records", records, "--trials", "2", *ONE)
     assert "matmul m=" in done.output and f"records  {records}" in done.output
     found, kept = re.search(r"^kept +(\w+)$", done.output, re.M), "--chooser rules"
     if found[1] != "default" or "\nmodel " not in done.output:
@@ -114,9 +109,8 @@ def test_what_is_next_can_be_pasted_into_a_shell(model, tmp_path, monkeypatch):
     shutil.copy(model, folder / "my $model.onnx")
     monkeypatch.chdir(folder)
     for more in ((), ("-o", "a plan.json")):
-        done = heddle("tune", "my $model.onnx", "--trials", "1", "--records", "the records.db",
-                      *ONE, "--dim", "batch=4", "--math", "strict", "-O2", *more)
-        assert done.status == OK, done.errors
+        done = ok("tune", "my $model.onnx", "--trials", "1", "--records", "the records.db", *ONE,
+                  "--dim", "batch=4", "--math", "strict", "-O2", *more)
         [line] = re.findall(r"^next +(.*)$", done.output, re.M)
         path = f"{Path(find_heddle()).parent}:{os.environ['PATH']}"
         ran = subprocess.run(["sh", "-c", line], env={**os.environ, "PATH": path}, check=False,
@@ -130,9 +124,9 @@ def test_what_is_next_can_be_pasted_into_a_shell(model, tmp_path, monkeypatch):
 
 def test_what_is_slower_as_a_whole_is_not_kept(model, records, tmp_path):
     """One row at a time: slower, whatever the machine does beside it."""
-    prefer(records, model, tmp_path, m=1, n=4)
+    prefer(records, model, m=1, n=4)
     by_rule, plan = tmp_path / "by_rule.json", tmp_path / "found.json"
-    assert heddle("plan", model, "-o", by_rule, *ONE).status == OK
+    ok("plan", model, "-o", by_rule, *ONE)
     assert knobs_of(model, "--records", records) != knobs_of(model)
     for more in (("-o", plan), ()):
         found = tune(model, records, *more, trials=1)
@@ -172,28 +166,27 @@ def test_collects_candidates_of_each_group(model, records):
         assert "graph.group" in done.stdout
 
 
-def test_compile_uses_the_records(model, records, tmp_path):
+def test_compile_uses_the_records(model, records):
     by_rule = knobs_of(model)
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     tuned = knobs_of(model, "--records", records)
     assert tuned["product0"]["m"] == tuned["product1"]["m"] == 2 != by_rule["product0"]["m"]
     assert knobs_of(model) == by_rule
     for command in ("run", "bench"):
-        done = heddle(command, model, "--records", records, *ONE,
-                      *(("--iters", "3") if command == "bench" else ()))
-        assert done.status == OK, done.errors
+        ok(command, model, "--records", records, *ONE,
+           *(("--iters", "3") if command == "bench" else ()))
     # Those of one thread say nothing of two.
     assert knobs_of(model, "--records", records, threads=2) == by_rule
 
 
-def test_environment_names_the_records(model, records, tmp_path, monkeypatch):
-    prefer(records, model, tmp_path, m=2)
+def test_environment_names_the_records(model, records, monkeypatch):
+    prefer(records, model, m=2)
     monkeypatch.setenv("HEDDLE_RECORDS", str(records))
     assert knobs_of(model)["product0"]["m"] == 2
 
 
-def test_python_uses_the_records(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+def test_python_uses_the_records(model, records):
+    prefer(records, model, m=2)
     code = ("import heddle, sys; print(heddle.compile(sys.argv[1], threads=1, records=sys.argv[2])"
             ".compiled.plan['groups'][0]['knobs']['m'])")
     library = Path(find_heddle()).parents[1] / "lib" / "libheddle.so"
@@ -204,18 +197,17 @@ def test_python_uses_the_records(model, records, tmp_path):
 
 
 def test_the_same_records_give_the_same_bytes(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     artefacts = []
     for name in ("a", "b"):
         path = tmp_path / f"{name}.o"
-        done = heddle("compile", model, "-o", path, "--records", records, *ONE)
-        assert done.status == OK, done.errors
+        ok("compile", model, "-o", path, "--records", records, *ONE)
         artefacts.append(path.read_bytes())
     assert artefacts[0] == artefacts[1]
 
 
 def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
-    prefer(records, model, tmp_path, m=2)
+    prefer(records, model, m=2)
     plan = tmp_path / "found.json"
     found = tune(model, records, "-o", plan, trials=1)
     assert found["plan"] == str(plan)
@@ -223,17 +215,16 @@ def test_the_plan_gives_the_same_without_records(model, records, tmp_path):
     chosen = ("--chooser", "rules") if found["kept"] == "default" else ("--records", records)
     for more in (("--plan", plan), chosen):
         path = tmp_path / "o.o"
-        done = heddle("compile", model, "-o", path, *ONE, *more)
-        assert done.status == OK, done.errors
+        ok("compile", model, "-o", path, *ONE, *more)
         objects.append(path.read_bytes())
     assert objects[0] == objects[1]
-    assert heddle("plan", model, "--check", plan, *ONE).status == OK
+    ok("plan", model, "--check", plan, *ONE)
 
 
 def test_a_plan_outranks_the_records(model, records, tmp_path):
     plan = tmp_path / "by_rule.json"
-    assert heddle("plan", model, "-o", plan, *ONE).status == OK
-    prefer(records, model, tmp_path, m=2)
+    ok("plan", model, "-o", plan, *ONE)
+    prefer(records, model, m=2)
     assert knobs_of(model, "--plan", plan, "--records", records) == knobs_of(model)
 
 
@@ -334,21 +325,15 @@ def test_interruption_keeps_what_was_found(model, records):
 
 
 def test_refusals(model, records, tmp_path):
-    done = heddle("compile", model, "-o", tmp_path / "m.o", "--records", records)
-    assert done.status == USAGE
-    assert f"cannot use tuning records '{records}': error: " in done.errors
+    fails("compile", model, "-o", tmp_path / "m.o", "--records", records,
+          says=f"cannot use tuning records '{records}': error: ")
     records.write_text("no database at all, but a text that is long enough to be looked at")
     for command in (("compile", model, "-o", tmp_path / "m.o"), ("tune", model)):
-        done = heddle(*command, "--records", records)
-        assert done.status == USAGE
-        assert "it is no SQLite file, or a damaged one" in done.errors
-    done = heddle("tune", model, "--plan", "p.json")
-    assert done.status == USAGE and "--plan says what to choose" in done.errors
-    done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "batch=none")
-    assert done.status == USAGE and "batch=none" in done.errors
-    done = heddle("tune", model, "--records", tmp_path / "n.db", "--at", "rows=4")
-    assert done.status == USAGE and "--at 'rows=4': no input has a size named 'rows'" in done.errors
-    assert "batch" in done.errors
+        fails(*command, "--records", records, says="it is no SQLite file, or a damaged one")
+    fails("tune", model, "--plan", "p.json", says="--plan says what to choose")
+    fails("tune", model, "--records", tmp_path / "n.db", "--at", "batch=none", says="batch=none")
+    fails("tune", model, "--records", tmp_path / "n.db", "--at", "rows=4",
+          says=["--at 'rows=4': no input has a size named 'rows'", "batch"])
     assert not (tmp_path / "n.db").exists()
 
 
@@ -412,7 +397,7 @@ def test_another_card_serves_all_sizes(open_product, records, tmp_path):
     assert confirmed == {size for size, in rows(records, "sizes")} and confirmed >= {"20", "64"}
 
 
-def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_path):
+def test_records_of_several_sizes_become_a_decision(open_product, records):
     tune(open_product, records, "--over", "seq=8,24,100", trials=1)
     database = sqlite3.connect(records)
     columns = [each[1] for each in database.execute("PRAGMA table_info(trial)")]
@@ -441,8 +426,7 @@ def test_records_of_several_sizes_become_a_decision(open_product, records, tmp_p
     ("length=5,9", "no group has a size 'length' to tune over; there are: seq"),
     ("seq=@nowhere.txt", "cannot read the sizes of 'seq' from 'nowhere.txt'")])
 def test_what_is_no_list_of_sizes_is_refused(open_product, records, over, message):
-    done = heddle("tune", open_product, "--records", records, "--over", over, *ONE)
-    assert done.status == USAGE and message in done.errors
+    fails("tune", open_product, "--records", records, "--over", over, *ONE, says=message)
 
 
 def test_whole_plans_are_searched_and_replay(tmp_path, records):
@@ -459,8 +443,8 @@ def test_whole_plans_are_searched_and_replay(tmp_path, records):
     assert searched["ratio"] >= 1
     assert found["kept"] in ("default", "knobs", "plan") and found["plan"] == str(plan)
     again = tmp_path / "again.json"
-    done = heddle("compile", path, "--plan", plan, "-o", again, "--no-cache", *ONE)
-    assert done.status == OK and again.read_text() == plan.read_text()
+    ok("compile", path, "--plan", plan, "-o", again, "--no-cache", *ONE)
+    assert again.read_text() == plan.read_text()
 
     for strategy in ("annealing", "evolution"):
         found = tune(path, records, "--plans", "-o", plan, "--strategy", strategy, "--decide",
@@ -482,15 +466,13 @@ def test_plans_are_searched_for_several_sizes(open_product, records, tmp_path):
     plan = tmp_path / "found.plan"
     found = tune(open_product, records, "--plans", "--over", "seq=4,40", "-o", plan, trials=8)
     assert found["kept"] in ("default", "knobs", "plan") and found["trials"] > 0
-    assert heddle("compile", open_product, "--plan", plan, "--emit", "plan", "-o",
-                  tmp_path / "again.plan", "--no-cache", *ONE).status == OK
+    ok("compile", open_product, "--plan", plan, "--emit", "plan", "-o", tmp_path / "again.plan",
+       "--no-cache", *ONE)
 
 
 def test_options_of_plans_that_do_not_fit_are_refused(model, records, tmp_path):
     def refused(*options):
-        done = heddle("tune", model, "--records", records, *ONE, *options)
-        assert done.status == USAGE
-        return done.errors
+        return fails("tune", model, "--records", records, *ONE, *options).errors
 
     output = "-o", tmp_path / "p"
     assert "--output" in refused("--plans")

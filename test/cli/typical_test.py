@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from heddle.onnx_graph import make_model, make_node
 
-from command import OK, USAGE, heddle, needs_heddle, save
+from command import OK, fails, heddle, json_of, needs_heddle, save
 
 import heddle as package
 
@@ -14,7 +14,6 @@ pytestmark = needs_heddle
 @pytest.fixture(autouse=True)
 def environment(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("HEDDLE_RECORDS", raising=False)
 
 
 @pytest.fixture
@@ -53,18 +52,16 @@ def test_all_sizes_stay_right(model):
 def test_is_part_of_the_key_of_what_is_kept(model, tmp_path):
     small = ("--typical", "height=2", "--typical", "width=2")
     for options, is_kept in (((), False), (small, False), (small, True)):
-        done = heddle("compile", model, "-o", tmp_path / "m.so", "--cache", tmp_path / "kept",
-                      "--json", *options)
-        assert done.status == OK, done.errors
-        assert done.json["report"].get("from_cache", False) == is_kept
+        done = json_of("compile", model, "-o", tmp_path / "m.so", "--cache", tmp_path / "kept",
+                       *options)
+        assert done["report"].get("from_cache", False) == is_kept
 
 
 def test_tuning_measures_at_it(model, tmp_path):
-    done = heddle("tune", model, "--records", tmp_path / "r.db", "--time", 600, "--trials", 1,
-                  "--threads", 1, "--typical", "height=8", "--typical", "width=8", "--at",
-                  "width=9", "--json")
-    assert done.status == OK, done.errors
-    assert done.json["groups"][0]["sizes"] == {"height": 8, "width": 9}
+    done = json_of("tune", model, "--records", tmp_path / "r.db", "--time", 600, "--trials", 1,
+                   "--threads", 1, "--typical", "height=8", "--typical", "width=8", "--at",
+                   "width=9")
+    assert done["groups"][0]["sizes"] == {"height": 8, "width": 9}
 
 
 @pytest.mark.parametrize("text, complaint", [
@@ -74,6 +71,4 @@ def test_tuning_measures_at_it(model, tmp_path):
     ("height=99999999999999999999", "must be a name and a size from 1 to 2^40"),
 ])
 def test_is_refused(model, text, complaint):
-    done = heddle("plan", model, "--typical", text)
-    assert done.status == USAGE
-    assert complaint in done.errors
+    fails("plan", model, "--typical", text, says=complaint)

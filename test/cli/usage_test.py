@@ -7,28 +7,27 @@ import pytest
 from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, helper
 
-from command import OK, USAGE, dense_model, heddle, needs_heddle, save
+from command import USAGE, fails, heddle, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 COMMANDS = ["compile", "run", "bench", "compare", "plan", "explain"]
 
 
 def test_version():
-    done = heddle("--version")
-    assert done.status == OK and re.fullmatch(r"heddle \d+\.\d+\.\d+\n", done.output)
+    assert re.fullmatch(r"heddle \d+\.\d+\.\d+\n", ok("--version").output)
 
 
 @pytest.mark.parametrize("arguments", [["help"], ["--help"], ["-h"]])
 def test_help_lists_the_commands(arguments):
-    done = heddle(*arguments)
-    assert done.status == OK and done.errors == ""
+    done = ok(*arguments)
+    assert done.errors == ""
     assert all(f"\n  {command} " in done.output for command in COMMANDS)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_help_of_a_command(command):
-    done = heddle(command, "--help")
-    assert done.status == OK and done.errors == ""
+    done = ok(command, "--help")
+    assert done.errors == ""
     assert f"heddle {command}" in done.output
     assert "--json" in done.output and "exit codes: 0 ok" in done.output
     assert heddle("help", command).output == done.output
@@ -53,15 +52,12 @@ def test_help_of_a_command(command):
     (["compile", "m.onnx", "-o", "m.exe"], "'m.exe': its ending says no kind of file (known: .so"),
 ])
 def test_mistakes(arguments, message):
-    done = heddle(*arguments)
-    assert done.status == USAGE, done.errors
-    assert message in done.errors and done.output == ""
+    assert fails(*arguments, says=message).output == ""
 
 
 def test_a_missing_model(tmp_path):
     for command in ["run", "bench", "compare", "plan", "explain"]:
-        done = heddle(command, tmp_path / "none.onnx")
-        assert done.status == USAGE and "none.onnx" in done.errors
+        fails(command, tmp_path / "none.onnx", says="none.onnx")
 
 
 @pytest.mark.parametrize("options, message", [
@@ -79,9 +75,8 @@ def test_a_missing_model(tmp_path):
     (["--output", "q=@file"], "the model has no output 'q'"),
     (["--data", "/none"], "neither it nor its test_data_set_0 holds an input_0.pb"),
 ])
-def test_wrong_feeds(tmp_path, options, message):
-    done = heddle("run", save(dense_model(), tmp_path / "m.onnx"), *options)
-    assert done.status == USAGE and message in done.errors
+def test_wrong_feeds(model, options, message):
+    fails("run", model, *options, says=message)
 
 
 @pytest.mark.parametrize("content, message", [
@@ -89,11 +84,9 @@ def test_wrong_feeds(tmp_path, options, message):
     (b"\x93NUMPY\x01\x00\xff\xff{}", "is truncated"),
     (b"\x93NUMPY\x01\x00\x02\x00{}", "its header has no 'descr'"),
 ])
-def test_wrong_npy(tmp_path, content, message):
+def test_wrong_npy(model, tmp_path, content, message):
     (tmp_path / "x.npy").write_bytes(content)
-    model = save(dense_model(), tmp_path / "m.onnx")
-    done = heddle("run", model, "--input", f"x=@{tmp_path}/x.npy")
-    assert done.status == USAGE and message in done.errors
+    fails("run", model, "--input", f"x=@{tmp_path}/x.npy", says=message)
 
 
 def test_a_reader_that_went_away(tmp_path):

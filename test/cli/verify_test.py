@@ -4,8 +4,7 @@ import heddle
 import numpy as np
 import pytest
 
-from command import OK, REFUSED, USAGE, dense, dense_model, needs_heddle, save
-from command import heddle as command
+from command import REFUSED, dense, dense_model, fails, needs_heddle, ok, save
 
 pytestmark = needs_heddle
 
@@ -14,14 +13,12 @@ pytestmark = needs_heddle
 def artefact(tmp_path_factory):
     folder = tmp_path_factory.mktemp("verify")
     path = folder / "m.so"
-    done = command("compile", save(dense_model(), folder / "m.onnx"), "-o", path)
-    assert done.status == OK, done.errors
+    ok("compile", save(dense_model(), folder / "m.onnx"), "-o", path)
     return path
 
 
 def test_what_was_compiled_is_whole(artefact):
-    done = command("verify", artefact)
-    assert done.status == OK and done.output == f"{artefact}: whole\n"
+    assert ok("verify", artefact).output == f"{artefact}: whole\n"
     x = np.ones((2, 3), np.float32)
     y, = heddle.load(artefact, verify=True).run(None, {"x": x})
     np.testing.assert_allclose(y, dense(x), 1e-5)
@@ -34,8 +31,7 @@ def test_one_changed_byte_is_seen(artefact, tmp_path, place):
     content[at] ^= 4
     changed = tmp_path / "changed.so"
     changed.write_bytes(content)
-    done = command("verify", artefact, changed, "--json")
-    assert done.status == REFUSED
+    done = fails("verify", artefact, changed, "--json", status=REFUSED)
     assert [file["whole"] for file in done.json["files"]] == [True, False]
     with pytest.raises(heddle.RefusedError, match="changed.so"):
         heddle.load(changed, verify=True)
@@ -45,10 +41,8 @@ def test_one_changed_byte_is_seen(artefact, tmp_path, place):
 def test_other_files_are_refused(tmp_path, content):
     path = tmp_path / "other.so"
     path.write_bytes(content)
-    done = command("verify", path)
-    assert done.status == REFUSED and "has no digest at its end" in done.errors
+    fails("verify", path, status=REFUSED, says="has no digest at its end")
 
 
 def test_no_file(tmp_path):
-    done = command("verify", tmp_path / "none.so")
-    assert done.status == USAGE and "No such file" in done.errors
+    fails("verify", tmp_path / "none.so", says="No such file")

@@ -14,7 +14,6 @@ from onnx.reference import ReferenceEvaluator
 pytest.importorskip("ml_dtypes")
 
 from heddle_lab.fuzz import distribution, evaluate  # noqa: E402
-from heddle_lab.fuzz.__main__ import main  # noqa: E402
 from heddle_lab.fuzz.campaign import Campaign  # noqa: E402
 from heddle_lab.fuzz.check import Outcome, check  # noqa: E402
 from heddle_lab.fuzz.evaluator_ops import OPS  # noqa: E402
@@ -167,22 +166,6 @@ def test_a_finding_is_written_and_reduced(monkeypatch, tmp_path):
     assert [node.op_type for node in small.graph.node] == ["Relu"]
     assert (folder / "model.onnx").exists() and (folder / "input_0.npy").exists()
     assert "Relu" in (folder / "message.txt").read_text()
-
-
-@pytest.mark.parametrize("arguments, message", [
-    (["--ops", "9..2"], "'9..2' is no range"),
-    (["--only", "Nothing"], "unknown op 'Nothing'; known: Abs"),
-    (["--jobs", "0"], "--jobs"),
-])
-def test_mistakes(arguments, message, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 2 and message in capsys.readouterr().err
-
-
-def test_reduce_of_a_missing_model(capsys):
-    assert main(["reduce", "/none.onnx"]) == 2
-    assert "'/none.onnx'" in capsys.readouterr().err
 
 
 def test_judge_of_distributions():

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import heddle
 import numpy as np
@@ -13,7 +12,9 @@ from heddle.onnx_graph import make_model, make_node
 from heddle_lab.fuzz.check import run_reference
 from onnx import helper
 
-ROOT = Path(__file__).resolve().parents[2]
+import command
+from command import OK, REFUSED, ROOT, fails, ok
+
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
@@ -116,29 +117,21 @@ def test_what_is_no_library_of_ops(tmp_path):
         heddle.load_custom_ops(tmp_path / "empty.so")
 
 
-def test_the_command_line_and_a_library_that_is_gone(library, tmp_path):
+def test_the_command_line_and_a_library_that_is_gone(library, tmp_path, monkeypatch):
     onnx.save(model_of("Scale", factor=3.0), tmp_path / "m.onnx")
     np.save(tmp_path / "x.npy", X)
 
-    def heddle_run(*arguments):
-        return subprocess.run(["heddle", *map(str, arguments)], cwd=tmp_path, text=True,
-                              capture_output=True, check=False)
-
-    refused = heddle_run("compile", "m.onnx", "-o", "m.so")
-    assert refused.returncode == 3 and "'--custom-op LIBRARY'" in refused.stderr
+    monkeypatch.chdir(tmp_path)
+    fails("compile", "m.onnx", "-o", "m.so", status=REFUSED, says="'--custom-op LIBRARY'")
     moved = tmp_path / "libmoved.so"
     moved.write_bytes(library.read_bytes())
-    made = heddle_run("compile", "m.onnx", "--custom-op", moved, "-o", "m.so")
-    assert made.returncode == 0, made.stderr
+    ok("compile", "m.onnx", "--custom-op", moved, "-o", "m.so")
     np.save(tmp_path / "y.npy", X * 3)
-    ran = heddle_run("run", "m.so", "--input", "x=@x.npy", "--expect", "y0=@y.npy")
-    assert ran.returncode == 0, ran.stderr
-    ran = heddle_run("run", "m.onnx", "--custom-op", moved, "--input", "x=@x.npy", "--expect",
-                     "y0=@y.npy")
-    assert ran.returncode == 0, ran.stderr
+    ok("run", "m.so", "--input", "x=@x.npy", "--expect", "y0=@y.npy")
+    ok("run", "m.onnx", "--custom-op", moved, "--input", "x=@x.npy", "--expect", "y0=@y.npy")
     moved.unlink()
-    missing = heddle_run("run", "m.so", "--input", "x=@x.npy")
-    assert missing.returncode != 0 and f"its op is not in '{moved}'" in missing.stderr
+    missing = command.heddle("run", "m.so", "--input", "x=@x.npy")
+    assert missing.status != OK and f"its op is not in '{moved}'" in missing.errors
 
 
 PROGRAM = """
@@ -174,8 +167,7 @@ def test_a_program_in_c_that_has_the_op(library, tmp_path):
     moved = tmp_path / "libgone.so"
     moved.write_bytes(library.read_bytes())
     onnx.save(model_of("Scale", (2, 3), factor=4.0), tmp_path / "m.onnx")
-    subprocess.run(["heddle", "compile", "m.onnx", "--custom-op", moved, "-o", "m.so"],
-                   cwd=tmp_path, check=True)
+    ok("compile", tmp_path / "m.onnx", "--custom-op", moved, "-o", tmp_path / "m.so")
     moved.unlink()
     (tmp_path / "main.c").write_text(PROGRAM)
     libraries = ROOT / "build/release/lib"

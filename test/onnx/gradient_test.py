@@ -111,32 +111,6 @@ def test_convolution_with_pools():
     check(nodes, feeds, ["x", "w", "b"])
 
 
-def test_embedding_with_layer_norm():
-    nodes = [
-        node("Gather", "table places", "h1"), node("LayerNormalization", "h1 scale bias", "h2"),
-        node("Softmax", "h2", "h3"), node("Mul", "h3 h1", "y"),
-    ]
-    feeds = {"table": numbers(5, 6), "scale": numbers(6), "bias": numbers(6)}
-    feeds["places"] = np.array([[1, 3], [-1, 1]])
-    check(nodes, feeds, ["table", "scale", "bias"])
-
-
-def test_movement():
-    nodes = [
-        node("Constant", "", "starts", value_ints=[5, 1]),
-        node("Constant", "", "ends", value_ints=[0, 4]),
-        node("Constant", "", "axes", value_ints=[0, 1]),
-        node("Constant", "", "steps", value_ints=[-2, 1]),
-        node("Constant", "", "pads", value_ints=[2, 1, 0, 1]),
-        node("Slice", "x starts ends axes steps", "h1"),
-        node("Pad", "h1 pads", "h2", mode="reflect"),
-        node("Transpose", "h2", "h3"), node("Concat", "h3 h3", "h4", axis=1),
-        node("CumSum", "h4 one", "h5"), node("Mul", "h5 h4", "y"),
-        ]
-    nodes.insert(0, node("Constant", "", "one", value_int=1))
-    check(nodes, {"x": numbers(7, 5)}, ["x"])
-
-
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 def test_recurrent(op):
     gates, hidden = {"LSTM": 4, "GRU": 3, "RNN": 1}[op], 3
@@ -144,13 +118,6 @@ def test_recurrent(op):
     feeds |= {"r": numbers(2, gates * hidden, hidden), "b": numbers(2, 2 * gates * hidden)}
     recurrent = node(op, "x w r b", "h1", hidden_size=hidden, direction="bidirectional")
     check([recurrent, node("Mul", "h1 h1", "y")], feeds, ["x", "w", "r", "b"])
-
-
-@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
-def test_resize(mode):
-    nodes = [node("Constant", "", "scales", value_floats=[1.0, 1.0, 1.6, 0.7]),
-             node("Resize", ["x", "", "scales"], "h", mode=mode), node("Mul", "h h", "y")]
-    check(nodes, {"x": numbers(1, 2, 5, 6)}, ["x"])
 
 
 def test_loop_and_branch():

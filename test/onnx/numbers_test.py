@@ -14,12 +14,28 @@ MS = "com.microsoft"
 X = np.arange(35, dtype=np.float32).reshape(1, 1, 5, 7)
 
 
-def agrees(op, inputs, attributes=None, domain="", opset=21, outputs=1, forms=("fixed", "symbols")):
+def case_of(op, inputs, attributes=None, domain="", opset=21, outputs=1, form="symbols"):
+    """A Case whose inputs are all of one form."""
+    attributes = [helper.make_attribute(name, item, attr_type=7 if item == [] else None)
+                  for name, item in (attributes or {}).items()]
+    return Case(op, domain, opset, attributes, inputs, outputs, [form] * len(inputs))
+
+
+def compiled(*about, options=(), **more):
+    """(module, model, feeds) of the case that `case_of` makes of these; options of compile."""
+    model, feeds = case_of(*about, **more).model()
+    return heddle.compile(model, threads=1, **dict(options)), model, feeds
+
+
+def result(*about, **more):
+    """The result of the case that `case_of` makes of these."""
+    module, _, feeds = compiled(*about, **more)
+    return module.run(None, feeds)[0]
+
+
+def agrees(*about, forms=("fixed", "symbols"), **more):
     for form in forms:
-        case = Case(op, domain, opset,
-                    [helper.make_attribute(name, item, attr_type=7 if item == [] else None)
-                     for name, item in (attributes or {}).items()],
-                    inputs, outputs, [form] * len(inputs))
+        case = case_of(*about, form=form, **more)
         model, feeds = case.model()
         outcome = judge(model, [feeds])
         assert outcome.kind == "agrees", f"{outcome.message} of {case}"
@@ -100,14 +116,13 @@ def test_a_past_of_the_largest_length(batch, places, length, past, form):
         return generator.standard_normal(shape).astype(np.float32)
 
     total = past + length
-    case = Case("GroupQueryAttention", MS, 1,
-                [helper.make_attribute("num_heads", 4), helper.make_attribute("kv_num_heads", 2)],
-                [draw(batch, length, 64), draw(batch, length, 32), draw(batch, length, 32),
-                 draw(batch, 2, places, 16), draw(batch, 2, places, 16),
-                 np.full(batch, total - 1, np.int32), np.array(total, np.int32)], 3, [form] * 7)
-    model, feeds = case.model()
+    inputs = [draw(batch, length, 64), draw(batch, length, 32), draw(batch, length, 32),
+              draw(batch, 2, places, 16), draw(batch, 2, places, 16),
+              np.full(batch, total - 1, np.int32), np.array(total, np.int32)]
+    module, model, feeds = compiled("GroupQueryAttention", inputs,
+                                    {"num_heads": 4, "kv_num_heads": 2}, MS, 1, 3, form)
     wanted = run_onnxruntime(model.SerializeToString(), ["y0", "y1", "y2"], feeds)
-    found = heddle.compile(model, cache=False).run(None, feeds)
+    found = module.run(None, feeds)
     np.testing.assert_allclose(found[0], wanted["y0"], 1e-4, 1e-4)
     for name, mine in zip(("y1", "y2"), found[1:]):
         assert mine.shape == (batch, 2, max(places, total), 16) == wanted[name].shape
@@ -159,13 +174,11 @@ def test_floats_that_an_integer_cannot_hold(kind, to, wide):
     expected = [int(v) if np.isfinite(v) and lowest <= int(v) <= -(lowest + 1) else lowest
                 for v in values]
     expected = np.array(expected, np.int64).astype(to)
-    case = Case("Cast", "", 21, [helper.make_attribute("to", helper.np_dtype_to_tensor_dtype(
-        np.dtype(to)))], [values], 1, ["symbols"])
-    model, feeds = case.model()
+    attributes = {"to": helper.np_dtype_to_tensor_dtype(np.dtype(to))}
     for level in (0, 2):
-        module = heddle.compile(model.SerializeToString(), cache=False, opt_level=level)
-        found, = heddle.Session(module, threads=1).run(None, feeds)
-        np.testing.assert_array_equal(found, expected)
+        module, model, feeds = compiled("Cast", [values], attributes,
+                                        options={"opt_level": level})
+        np.testing.assert_array_equal(module.run(None, feeds)[0], expected)
         np.testing.assert_array_equal(
             run_reference(model.SerializeToString(), module, feeds)["y0"], expected)
 
@@ -174,10 +187,7 @@ def test_a_saturated_tanh_is_exact():
     """So that Gelu, which multiplies 1 + tanh by its input, has no infinite result."""
     values = np.array([-np.inf, -1e30, -50, 50, 1e30], np.float32)
     agrees("FastGelu", [values], domain=MS, opset=1)
-    case = Case("Tanh", "", 21, [], [values], 1, ["symbols"])
-    model, feeds = case.model()
-    found, = heddle.Session(heddle.compile(model.SerializeToString(), cache=False)).run(None, feeds)
-    assert found.tolist() == [-1, -1, -1, 1, 1]
+    assert result("Tanh", [values]).tolist() == [-1, -1, -1, 1, 1]
 
 
 def test_bins_of_a_complex_signal():
@@ -208,11 +218,8 @@ def test_the_least_of_truths():
 def test_unsigned_indices_of_one_hot():
     """None is negative: what is above the depth is at no place."""
     indices = np.array([0, 2**64 - 7, 3], np.uint64)
-    case = Case("OneHot", "", 11, [], [indices, np.array(10, np.float32),
-                                       np.array([1, 3], np.float32)], 1, ["symbols"] * 3)
-    model, feeds = case.model()
-    module = heddle.compile(model.SerializeToString(), cache=False)
-    found, = heddle.Session(module, threads=1).run(None, feeds)
+    found = result("OneHot", [indices, np.array(10, np.float32), np.array([1, 3], np.float32)],
+                   opset=11)
     assert found.tolist() == [[3.0 if i == k else 1.0 for i in range(10)] for k in (0, -1, 3)]
 
 
@@ -224,11 +231,8 @@ def test_powers_beyond_a_float():
     ({"classlabels_int64s": [7, -2, 5]}, [7, -2, 5]),
     ({"classlabels_strings": ["a", "b", "c"]}, ["a", "b", "c"])])
 def test_keys_of_maps(labels, keys):
-    case = Case("ZipMap", ML, 1, [helper.make_attribute(*a) for a in labels.items()],
-                [X.reshape(5, 7)[:, :3]], 1, ["symbols"])
-    model, feeds = case.model()
-    found, = heddle.Session(heddle.compile(model.SerializeToString(), cache=False)).run(None, feeds)
-    assert found == [dict(zip(keys, row)) for row in feeds["x0"].tolist()]
+    x = X.reshape(5, 7)[:, :3]
+    assert result("ZipMap", [x], labels, ML, 1) == [dict(zip(keys, row)) for row in x.tolist()]
 
 
 def test_a_mask_whose_sizes_have_other_names():
@@ -255,12 +259,10 @@ def test_a_mask_whose_sizes_have_other_names():
 @pytest.mark.parametrize("kind", [np.uint8, np.float32])
 def test_no_element_is_the_largest_of_none(op, kind):
     for form in ("fixed", "symbols"):
-        case = Case(op, "", 13, [helper.make_attribute("axis", 1)], [np.zeros((8, 0, 4), kind)], 1,
-                    [form])
-        model, feeds = case.model()
+        about = {"inputs": [np.zeros((8, 0, 4), kind)], "attributes": {"axis": 1}, "opset": 13}
         with pytest.raises(heddle.Error, match="has no elements"):
-            module = heddle.compile(model.SerializeToString(), cache=False)
-            heddle.Session(module, threads=1).run(None, feeds)
+            result(op, form=form, **about)
+        model, feeds = case_of(op, form=form, **about).model()
         assert judge(model, [feeds]).kind == "agrees"  # and reads nothing beyond the array
 
 
@@ -335,10 +337,8 @@ def test_a_swish_of_halves_has_a_slope_that_is_no_half():
                                          np.ones((1, 1, 2, 2), np.float32),
                                          np.zeros((1, 8, 2, 2), np.float32)])])
 def test_windows_that_do_not_move_are_refused(op, attributes, inputs):
-    case = Case(op, "", 19, [helper.make_attribute(*item) for item in attributes.items()],
-                inputs, 1, ["symbols"] * len(inputs))
     with pytest.raises(heddle.RefusedError, match="'strides' has the entry 0"):
-        heddle.compile(case.model()[0], cache=False)
+        compiled(op, inputs, attributes, opset=19)
 
 
 def test_an_open_tuple_of_one_dimension_is_one_index():
@@ -347,10 +347,8 @@ def test_an_open_tuple_of_one_dimension_is_one_index():
 
 
 def test_an_open_tuple_of_more_dimensions_is_refused_with_the_way_out():
-    case = Case("GatherND", "", 13, [], [np.ones((2, 3), np.float32), i64(1, 0).reshape(2, 1)], 1,
-                ["symbols"] * 2)
     with pytest.raises(heddle.RefusedError, match="declare the rank of the result"):
-        heddle.compile(case.model()[0], cache=False)
+        compiled("GatherND", [np.ones((2, 3), np.float32), i64(1, 0).reshape(2, 1)], opset=13)
 
 
 def test_no_axes_of_a_resize_are_all():

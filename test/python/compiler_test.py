@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from session_test import built_runtimes
+
 ROOT = Path(__file__).resolve().parents[2]
 
 STAND_IN = r"""
@@ -109,11 +111,7 @@ assert (node, op, value) == ("m.onnx", "Identity", "y") and (array == x).all()
 
 
 def test_everything_crosses_into_c(tmp_path):
-    runtimes = [
-        path
-        for path in sorted(ROOT.glob("build/*/lib/libheddle_runtime.so"))
-        if path.parts[-3] not in ("asan", "tsan")
-    ]
+    runtimes = built_runtimes()
     if not runtimes:
         pytest.skip("libheddle_runtime.so is not built")
     source, library = tmp_path / "compiler.c", tmp_path / "libheddle.so"

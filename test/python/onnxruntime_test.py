@@ -19,6 +19,7 @@ import pytest
 
 import heddle
 import heddle.onnxruntime as ours
+from heddle.onnx_graph import make_model, make_node
 from heddle.onnxruntime import differences, metadata
 
 onnx = pytest.importorskip("onnx")
@@ -43,26 +44,20 @@ def no_cache():
 
 
 def proto():
-    helper = onnx.helper
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"]),
-             helper.make_node("ReduceSum", ["y"], ["total"], keepdims=0)]
-    graph = helper.make_graph(
-        nodes, "two_results", [helper.make_tensor_value_info("x", 1, ["batch", 3])],
-        [helper.make_tensor_value_info("y", 1, ["batch", 4]),
-         helper.make_tensor_value_info("total", 1, [])],
-        [onnx.numpy_helper.from_array(np.arange(12, dtype=np.float32).reshape(3, 4) - 5, "w")],
-        doc_string="of the graph")
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10,
-                              producer_name="a test", domain="org.test", model_version=-7,
-                              doc_string="of the model")
+    nodes = [make_node("MatMul", "x w", "h"), make_node("Relu", "h", "y"),
+             make_node("ReduceSum", "y", "total", keepdims=0)]
+    model = make_model(nodes, {"x": ["batch", 3]}, {"y": ["batch", 4], "total": []}, {"w": WEIGHTS},
+                       opset=21, producer_name="a test", domain="org.test", model_version=-7,
+                       doc_string="of the model")
+    model.graph.name, model.graph.doc_string = "two_results", "of the graph"
     for key, value in (("classes", "cat,dog"), ("grüße", "ö")):
         model.metadata_props.add(key=key, value=value)
     return model
 
 
+WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 MODEL = proto().SerializeToString()
 X = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
-WEIGHTS = np.arange(12, dtype=np.float32).reshape(3, 4) - 5
 Y = np.maximum(X @ WEIGHTS, 0)
 
 

@@ -19,15 +19,17 @@ ROOT = Path(__file__).resolve().parents[2]
 SOURCES = ROOT / "runtime" / "executable" / "testing"
 
 
+def built_runtimes():
+    """All libheddle_runtime.so but those that need their sanitizer loaded first."""
+    return [path for path in sorted(ROOT.glob("build/*/lib/libheddle_runtime.so"))
+            if path.parts[-3] not in ("asan", "tsan")]
+
+
 @pytest.fixture(scope="session", autouse=True)
 def any_library():
     """libheddle.so if there is one, else the runtime alone."""
     found = any(isinstance(path, Path) and path.exists() for path in library.candidates())
-    runtimes = [
-        path
-        for path in sorted(ROOT.glob("build/*/lib/libheddle_runtime.so"))
-        if path.parts[-3] not in ("asan", "tsan")  # these need their sanitizer loaded first
-    ]
+    runtimes = built_runtimes()
     if not found and "HEDDLE_LIBRARY" not in os.environ:
         if not runtimes:
             pytest.skip("neither libheddle.so nor libheddle_runtime.so is built")

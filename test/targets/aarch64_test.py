@@ -18,8 +18,9 @@ from onnx import TensorProto, helper, numpy_helper
 import emulator
 import suite
 from bench.models import catalogue
-from command import heddle, needs_heddle, save
+from command import REFUSED, fails, needs_heddle, ok, save
 from models_test import quantisation_steps, worst_difference
+from variants_test import MAIN
 
 ROOT = Path(__file__).resolve().parents[2]
 REASON = emulator.missing()
@@ -111,7 +112,7 @@ def test_products_of_bytes_that_only_the_run_knows_are_exact(target):
     ("aarch64", "smull"), ("aarch64-dotprod", "sdot"), ("aarch64-i8mm", "usdot")])
 def test_products_of_bytes_use_the_instructions_of_their_level(tmp_path, target, instruction):
     model = save(integer_model(np.uint8, np.int8, 21), tmp_path / "m.onnx")
-    assert heddle("compile", model, "--target", target, "-o", tmp_path / "m.s").status == 0
+    ok("compile", model, "--target", target, "-o", tmp_path / "m.s")
     words = set((tmp_path / "m.s").read_text(encoding="utf-8").split())
     assert instruction in words
     assert not words & ({"sdot", "usdot", "udot"} - {instruction})
@@ -195,31 +196,17 @@ def test_a_cpu_that_lacks_something_is_told_what():
 
 def test_this_machine_refuses_it(tmp_path):
     model = save(integer_model(np.uint8, np.int8, 8), tmp_path / "m.onnx")
-    assert heddle("compile", model, "--target", "aarch64", "-o", tmp_path / "m.so").status == 0
-    done = heddle("run", tmp_path / "m.so")
-    assert done.status == 3
-    assert "was compiled for aarch64, but this machine is x86-64" in done.errors
-    done = heddle("run", model, "--target", "aarch64")
-    assert done.status == 3 and "is compiled for 'aarch64', which is of another arch" in done.errors
-
-
-MAIN = """
-#include "m.h"
-#include <stdio.h>
-int main(void) {
-  heddle_module_t *module;
-  heddle_status_t *status = heddle_module_from_executable(&m_executable, NULL, NULL, &module);
-  puts(status ? heddle_status_message(status) : heddle_module_info(module).target);
-  return 0;
-}
-"""
+    ok("compile", model, "--target", "aarch64", "-o", tmp_path / "m.so")
+    fails("run", tmp_path / "m.so", status=REFUSED,
+          says="was compiled for aarch64, but this machine is x86-64")
+    fails("run", model, "--target", "aarch64", status=REFUSED,
+          says="is compiled for 'aarch64', which is of another arch")
 
 
 def test_an_object_is_embedded_in_a_program(tmp_path):
     model = save(integer_model(np.uint8, np.int8, 8), tmp_path / "m.onnx")
     for name in ("m.o", "m.h"):
-        done = heddle("compile", model, "--target", "aarch64+dotprod", "-o", tmp_path / name)
-        assert done.status == 0, done.errors
+        ok("compile", model, "--target", "aarch64+dotprod", "-o", tmp_path / name)
     (tmp_path / "main.c").write_text(MAIN, encoding="utf-8")
     subprocess.run(["aarch64-linux-gnu-gcc", "main.c", "m.o", str(emulator.ARCHIVES[1]),
                     f"-I{ROOT / 'include'}", "-lm", "-lpthread", "-o", "main"], cwd=tmp_path,

@@ -14,7 +14,7 @@ from heddle.onnx_graph import make_model, make_node
 from onnx import TensorProto, numpy_helper
 
 from bench.models import catalogue
-from command import heddle, needs_heddle, save
+from command import REFUSED, fails, heddle, json_of, needs_heddle, ok, save
 from models_test import quantisation_steps, worst_difference
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -52,6 +52,11 @@ def small_model():
                       {"y": ["n", 24], "z": (["n", 17], TensorProto.INT32)}, constants)
 
 
+@pytest.fixture
+def model(tmp_path):
+    return save(small_model(), tmp_path / "m.onnx")
+
+
 @pytest.fixture(scope="module")
 def artefact(tmp_path_factory):
     """(model, artefact, report, feeds, expected) of the small model for all four."""
@@ -59,8 +64,7 @@ def artefact(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("variants")
     model = save(small_model(), folder / "small.onnx")
-    done = heddle("compile", model, "--target", ALL, "--json", "-o", folder / "small.so")
-    assert done.status == 0, done.errors
+    done = json_of("compile", model, "--target", ALL, "-o", folder / "small.so")
     random = np.random.default_rng(5)
     feeds = {"x": random.normal(size=(7, 40)).astype(np.float32),
              "u": random.integers(0, 256, (7, 33)).astype(np.uint8)}
@@ -72,7 +76,7 @@ def artefact(tmp_path_factory):
     q, = (numpy_helper.to_array(each) for each in small_model().graph.initializer
           if each.name == "q")
     np.save(folder / "z.npy", feeds["u"].astype(np.int32) @ q.astype(np.int32))
-    return folder, done.json["report"]
+    return folder, done["report"]
 
 
 def arguments_of(folder):
@@ -92,7 +96,7 @@ def test_each_form_gives_the_right_numbers(artefact, form):
 
 def test_the_form_that_needs_most_runs_unless_told_otherwise(artefact):
     best = [form for form in FORMS if runnable(form)][-1]
-    assert heddle("run", *arguments_of(artefact[0]), "--json").json["target"] == best
+    assert json_of("run", *arguments_of(artefact[0]))["target"] == best
 
 
 def test_the_report_tells_of_each_form(artefact):
@@ -111,31 +115,23 @@ def test_a_form_that_is_not_there_is_refused(artefact):
             and "has code for: x86-64-vnni, x86-64-v4, x86-64-v3, x86-64-v2" in done.errors)
 
 
-def test_a_machine_that_can_run_no_form_is_told_what_it_lacks(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
+def test_a_machine_that_can_run_no_form_is_told_what_it_lacks(model, tmp_path):
     target = "bdver4+clearwaterforest"
-    assert heddle("compile", model, "--target", target, "-o", tmp_path / "m.so").status == 0
-    done = heddle("run", tmp_path / "m.so")
-    assert done.status == 3
-    assert "has code for 2 CPUs, but this machine can run none of them: for " in done.errors
-    assert "'clearwaterforest' it lacks " in done.errors and "avxvnniint8" in done.errors
-    assert "'bdver4' it lacks " in done.errors and "xop" in done.errors
+    ok("compile", model, "--target", target, "-o", tmp_path / "m.so")
+    fails("run", tmp_path / "m.so", status=REFUSED,
+          says=["has code for 2 CPUs, but this machine can run none of them: for ",
+                "'clearwaterforest' it lacks ", "avxvnniint8", "'bdver4' it lacks ", "xop"])
 
 
-def test_one_of_them_is_loaded_without_a_file(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
-    done = heddle("run", model, "--target", "x86-64+x86-64-v2", "--json")
-    assert done.status == 0 and done.json["target"] == "x86-64-v2"
+def test_one_of_them_is_loaded_without_a_file(model):
+    assert json_of("run", model, "--target", "x86-64+x86-64-v2")["target"] == "x86-64-v2"
     assert run("x86-64", model, "--target", "x86-64+x86-64-v2").json["target"] == "x86-64"
 
 
-def test_what_is_of_one_cpu_is_not_written_for_several(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
+def test_what_is_of_one_cpu_is_not_written_for_several(model, tmp_path):
     for kind in ("ll", "asm", "plan", "graph", "loops"):
-        done = heddle("compile", model, "--target", "x86-64-v2+v3", "--emit", kind,
-                      "-o", tmp_path / "m.txt")
-        assert done.status == 2
-        assert f"'{kind}' is of one CPU, but the model is compiled for 2" in done.errors
+        fails("compile", model, "--target", "x86-64-v2+v3", "--emit", kind, "-o",
+              tmp_path / "m.txt", says=f"'{kind}' is of one CPU, but the model is compiled for 2")
 
 
 @pytest.mark.parametrize("target, problem", [
@@ -147,24 +143,20 @@ def test_what_is_of_one_cpu_is_not_written_for_several(tmp_path):
     ("x86-64-v2+v3+x86-64-v3", "'x86-64-v3' and 'x86-64-v3' need the same of a CPU"),
     ("x86-64-v2+aarch64", "'x86-64-v2' and 'aarch64' are of different architectures"),
 ])
-def test_lists_that_are_no_targets_are_refused(tmp_path, target, problem):
-    model = save(small_model(), tmp_path / "m.onnx")
-    done = heddle("compile", model, "--target", target, "-o", tmp_path / "m.so")
-    assert done.status == 2 and problem in done.errors
+def test_lists_that_are_no_targets_are_refused(model, tmp_path, target, problem):
+    fails("compile", model, "--target", target, "-o", tmp_path / "m.so", says=problem)
 
 
-def test_help_lists_the_targets(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
+def test_help_lists_the_targets(model, tmp_path):
     done = heddle("compile", model, "--target", "help", "-o", tmp_path / "m.so")
     for name in ("host", "x86-64-vnni", "cascadelake", "aarch64-i8mm", "neoverse-n1"):
         assert f" {name}" in done.errors
 
 
-def test_bytes_are_reproducible(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
+def test_bytes_are_reproducible(model, tmp_path):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        assert heddle("compile", model, "--target", ALL, "-o", tmp_path / name / "m.so").status == 0
+        ok("compile", model, "--target", ALL, "-o", tmp_path / name / "m.so")
     assert (tmp_path / "a" / "m.so").read_bytes() == (tmp_path / "b" / "m.so").read_bytes()
 
 
@@ -182,10 +174,9 @@ int main(void) {
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-def test_an_object_is_embedded_as_one_model(tmp_path):
-    model = save(small_model(), tmp_path / "m.onnx")
+def test_an_object_is_embedded_as_one_model(model, tmp_path):
     for name in ("m.o", "m.h"):
-        assert heddle("compile", model, "--target", ALL, "-o", tmp_path / name).status == 0
+        ok("compile", model, "--target", ALL, "-o", tmp_path / name)
     (tmp_path / "main.c").write_text(MAIN, encoding="utf-8")
     library = ROOT / "build" / "release" / "lib" / "libheddle_runtime.a"
     subprocess.run(["gcc", "main.c", "m.o", str(library), f"-I{ROOT / 'include'}", "-lm", "-ldl",
@@ -212,8 +203,7 @@ def test_models_agree_in_each_form(tmp_path, name):
         path = model.path()
     except catalogue.Missing as reason:
         pytest.skip(str(reason))
-    done = heddle("compile", path, "--target", ALL, "--threads", "1", "-o", tmp_path / "m.so")
-    assert done.status == 0, done.errors
+    done = ok("compile", path, "--target", ALL, "--threads", "1", "-o", tmp_path / "m.so")
     feeds = model.make_feeds()[0]
     inputs = []
     for i, (key, array) in enumerate(feeds.items()):

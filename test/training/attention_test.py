@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from heddle.onnx_graph import Graph
 
-from command import OK, needs_heddle
-from command import heddle as command
+from command import needs_heddle, ok
 from networks import initializers
 
 pytestmark = needs_heddle
@@ -98,13 +97,11 @@ def files(request, tmp_path):
 
 
 def test_the_step_is_what_the_interpreter_computes(files):
-    done = command("compare", files / "encoder.onnx", "--training", files / "recipe.json")
-    assert done.status == OK, done.output + done.errors
+    ok("compare", files / "encoder.onnx", "--training", files / "recipe.json")
 
 
 def test_its_plan_is_carried_out(files):
     for name, options in (("first", []), ("second", ["--plan", files / "first.json"])):
-        done = command("plan", files / "encoder.onnx", "--training", files / "recipe.json",
-                       "--threads", 1, *options, "-o", files / f"{name}.json")
-        assert done.status == OK, done.errors
+        ok("plan", files / "encoder.onnx", "--training", files / "recipe.json", "--threads", 1,
+           *options, "-o", files / f"{name}.json")
     assert (files / "first.json").read_bytes() == (files / "second.json").read_bytes()

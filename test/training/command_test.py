@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 import pytest
 
-from command import OK, REFUSED, USAGE, find_heddle, heddle, needs_heddle
+from command import OK, REFUSED, USAGE, fails, find_heddle, heddle, json_of, needs_heddle, ok
 from networks import convolutional, mlp
 
 pytestmark = needs_heddle
@@ -116,9 +116,9 @@ def test_what_it_says(files, monkeypatch, arguments, status, message):
 
 
 def test_what_would_not_be_kept_is_not_trained(files):
-    done = heddle("train", files / "mlp.onnx", "--data", files / "train.npz")
-    assert done.status == USAGE and not done.output
-    assert "nothing would be kept: -o FILE.onnx names the place" in done.errors
+    done = fails("train", files / "mlp.onnx", "--data", files / "train.npz",
+                 says="nothing would be kept: -o FILE.onnx names the place")
+    assert not done.output
 
 
 INTERRUPTED = """
@@ -207,26 +207,20 @@ def test_a_step_is_a_file_as_any_other(files):
     (files / "network.onnx").write_bytes(convolutional().SerializeToString())
     recipe = files / "recipe.json"
     recipe.write_text('{"loss": "cross_entropy", "optimizer": "momentum"}', encoding="utf-8")
-    done = heddle("compile", files / "network.onnx", "--training", recipe, "-o", files / "step.so",
-                  "--json")
-    assert done.status == OK, done.errors
-    done = heddle("run", files / "step.so", "--dim", "n=4", "--json")
-    assert done.status == OK, done.errors
-    names = [output["name"] for output in done.json["outputs"]]
+    ok("compile", files / "network.onnx", "--training", recipe, "-o", files / "step.so", "--json")
+    done = json_of("run", files / "step.so", "--dim", "n=4")
+    names = [output["name"] for output in done["outputs"]]
     assert names[0] == "train.loss" and "conv.weight/velocity" in names
-    done = heddle("compare", files / "network.onnx", "--training", recipe, "--dim", "n=4")
-    assert done.status == OK, done.output + done.errors
+    ok("compare", files / "network.onnx", "--training", recipe, "--dim", "n=4")
     recipe.write_text("{", encoding="utf-8")
-    done = heddle("compile", files / "network.onnx", "--training", recipe, "-o", files / "x.so")
-    assert done.status == USAGE and "is no JSON object" in done.errors
+    fails("compile", files / "network.onnx", "--training", recipe, "-o", files / "x.so",
+          says="is no JSON object")
 
 
 def test_the_derivative_is_a_file(files):
-    done = heddle("compile", files / "mlp.onnx", "--gradient", "x,first.weight", "-o",
-                  files / "slope.so")
-    assert done.status == OK, done.errors
+    ok("compile", files / "mlp.onnx", "--gradient", "x,first.weight", "-o", files / "slope.so")
     done = heddle("run", files / "slope.so", "--dim", "n=4", "--json")
     assert [output["name"] for output in done.json["outputs"]] == ["y", "grad.x",
                                                                    "grad.first.weight"]
-    done = heddle("compile", files / "mlp.onnx", "--gradient", "z", "-o", files / "slope.so")
-    assert done.status == REFUSED and "no input or initializer 'z'" in done.errors
+    fails("compile", files / "mlp.onnx", "--gradient", "z", "-o", files / "slope.so",
+          status=REFUSED, says="no input or initializer 'z'")

@@ -150,17 +150,6 @@ def test_optimisers(name, settings, decay):
         np.testing.assert_allclose(trainer.weights["w"], w, rtol=2e-5, atol=2e-6)
 
 
-def with_interpreter(trainer, feeds):
-    """Results of the compiled step, and of the interpreter on the same graph."""
-    trainer._prepare(feeds)
-    session = trainer._phases["step"].session
-    names = [value.name for value in session.get_inputs()]
-    given = trainer._phases["step"].feeds({**feeds, **trainer._numbers()})
-    results = session.run(None, given)
-    recipe = {**trainer.recipe, "phase": "step"}
-    return names, given, results, recipe
-
-
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adamw", "adagrad", "lion"])
 @pytest.mark.parametrize("network, shape, classes", [(mlp, (7, 6), 4),
                                                      (convolutional, (5, 2, 6, 6), 3)])
@@ -168,12 +157,16 @@ def test_a_step_is_what_the_interpreter_computes(tmp_path, optimizer, network, s
     path = tmp_path / "network.onnx"
     path.write_bytes(network(3).SerializeToString())
     trainer = Trainer(path, optimizer=optimizer, clip_norm=0.5, math="strict", **OPTIONS)
-    names, given, results, recipe = with_interpreter(trainer, batch(4, shape, classes))
-    values = heddle.reference(path, [given[name] for name in names], training=recipe)
+    feeds = batch(4, shape, classes)
+    trainer._prepare(feeds)
+    phase = trainer._phases["step"]
+    given = phase.feeds({**feeds, **trainer._numbers()})
+    results = phase.session.run(None, given)
+    values = heddle.reference(path, [given[name] for name in trainer.input_names("step")],
+                              training={**trainer.recipe, "phase": "step"})
     expected = [array for _, op, _, array in values if op == "output"]
     assert len(expected) == len(results) > 4
-    outputs = trainer._phases["step"].session.get_outputs()
-    for output, ours, theirs in zip(outputs, results, expected):
+    for output, ours, theirs in zip(phase.session.get_outputs(), results, expected):
         np.testing.assert_allclose(ours, theirs, rtol=2e-4, atol=2e-5, err_msg=output.name)
 
 

@@ -53,6 +53,15 @@ class _Attributes:
                             "is allowed")
         object.__setattr__(self, name, value)
 
+    def _add_entry(self, key, value):
+        self._entries[str(key)] = str(value)
+        differs(f"the config entry '{key}' is kept, and has no effect")
+
+    def _get_entry(self, key):
+        if key not in self._entries:
+            raise RuntimeError(f"there is no configuration with the key {key}")
+        return self._entries[key]
+
 
 class SessionOptions(_Attributes):
     """Options of a session. Heddle uses intra_op_num_threads, graph_optimization_level
@@ -92,12 +101,8 @@ class SessionOptions(_Attributes):
         """Fixes a named size of the inputs when the model is compiled."""
         self._sizes[str(dim_name)] = int(dim_value)
 
-    def add_session_config_entry(self, key, value):
-        self._entries[str(key)] = str(value)
-        differs(f"the config entry '{key}' is kept, and has no effect")
-
-    def get_session_config_entry(self, key):
-        return _entry(self._entries, key)
+    add_session_config_entry, get_session_config_entry = (
+        _Attributes._add_entry, _Attributes._get_entry)
 
     def register_custom_ops_library(self, path):
         raise NotImplementedError(
@@ -116,15 +121,4 @@ class RunOptions(_Attributes):
         "terminate": False,
     }
 
-    def add_run_config_entry(self, key, value):
-        self._entries[str(key)] = str(value)
-        differs(f"the config entry '{key}' is kept, and has no effect")
-
-    def get_run_config_entry(self, key):
-        return _entry(self._entries, key)
-
-
-def _entry(entries, key):
-    if key not in entries:
-        raise RuntimeError(f"there is no configuration with the key {key}")
-    return entries[key]
+    add_run_config_entry, get_run_config_entry = _Attributes._add_entry, _Attributes._get_entry

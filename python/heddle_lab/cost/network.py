@@ -15,7 +15,7 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
+from onnx import TensorProto
 
 from heddle import Session, compile
 from heddle.onnx_graph import Graph
@@ -166,6 +166,13 @@ def feeds_of(groups, nodes):
     return feeds
 
 
+def feeds_of_one(group, words):
+    """All inputs for a group; ops beyond the number of those that are known are unknown ones."""
+    feeds = {**feeds_of([group], len(group.ops)), "candidates": group.candidates[None]}
+    feeds["ops"] = np.where(feeds["ops"] < words, feeds["ops"], 0)
+    return feeds
+
+
 class Network:
     name = "network"
 
@@ -243,7 +250,7 @@ class Network:
         outputs = {"scores": scores,
                    "outside": _outside(g, *self.ranges), "version": version}
         for name, value in outputs.items():
-            g.nodes.append(helper.make_node("Identity", [value], [name], name))
+            g.op("Identity", value, name=name)
         g.arrays.update(self.weights)
         widths = (len(self.scaling[0][0]), len(self.scaling[1][0]))
         shapes = {name: [2] if name == "version" else [1, "listed"] for name in outputs}
@@ -257,6 +264,4 @@ class Network:
             self._session = Session(module, threads=self.threads)
         if len(group.ops) > MOST_NODES:
             return np.zeros(len(group.seconds))
-        feeds = {**feeds_of([group], len(group.ops)), "candidates": group.candidates[None]}
-        feeds["ops"] = np.where(feeds["ops"] < self.words, feeds["ops"], 0)
-        return np.asarray(self._session.run(None, feeds)[0])[0]
+        return np.asarray(self._session.run(None, feeds_of_one(group, self.words))[0])[0]

@@ -14,7 +14,7 @@ import onnx
 from heddle import Session, UsageError, check_file, compile
 
 from .corpus import FEATURES_VERSION
-from .network import LISTED, MOST_NODES, feeds_of
+from .network import LISTED, MOST_NODES, feeds_of_one
 
 ABOUT = "heddle.cost"  # of the metadata
 
@@ -61,9 +61,8 @@ class Ranker:
         if len(group.ops) > MOST_NODES:
             count = len(group.seconds)
             return np.zeros(count, np.float32), np.full(count, len(self.about["candidate_names"]))
-        feeds = {**feeds_of([group], len(group.ops)), "candidates": group.candidates[None]}
-        feeds["ops"] = np.where(feeds["ops"] < len(self.about["op_names"]), feeds["ops"], 0)
-        scores, outside, _ = self._session.run(None, feeds)
+        scores, outside, _ = self._session.run(
+            None, feeds_of_one(group, len(self.about["op_names"])))
         return np.asarray(scores)[0], np.asarray(outside)[0].astype(np.int64)
 
     def predict(self, group):

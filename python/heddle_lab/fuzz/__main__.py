@@ -11,7 +11,6 @@ import sys
 from heddle import UsageError
 from heddle.packages import need
 
-OK, DIFFERS, USAGE = 0, 1, 2
 MODEL_OPS = {"model": (5, 40), "rows": (1, 8), "gradients": (3, 12),
              "memory": (8, 40), "training": (3, 12)}
 KINDS = {"rows": "ragged"}  # the option of a kind that is not named after it
@@ -79,7 +78,7 @@ def drawer(options, only):
 def run_fuzz(arguments, program):
     parser = fuzz_options(program)
     options = parser.parse_args(arguments)
-    from .campaign import Campaign, limit_memory, print_json
+    from .campaign import DIFFERS, OK, Campaign, limit_memory, print_json, say
     from .distribution import check_distributions
 
     only = options.only.split(",") if options.only else None
@@ -92,9 +91,6 @@ def run_fuzz(arguments, program):
         parser.error("--nodes, --ragged, --gradients, --memory and --training exclude each other")
     if options.jobs < 1 or options.count < 0:
         parser.error("--jobs and --count take positive numbers")
-
-    def say(text):
-        print(text, file=sys.stderr, flush=True)
 
     campaign = Campaign(options.seed, draw, options.out, options.limit, options.reduce_time, say,
                         kind)
@@ -123,7 +119,7 @@ def main(arguments=None):
             need(package, program, "fuzz")
     except UsageError as error:
         print(error, file=sys.stderr)
-        return USAGE
+        return error.code
     if arguments and arguments[0] == "reduce":
         from .command import run_reduce
 

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import collections
 import json
 import resource
+import sys
 import time
 from multiprocessing import connection
 from pathlib import Path
@@ -20,6 +21,7 @@ from .worker import Worker
 # Names of the counts in Outcome.held.
 HELD = {"gradients": "derivatives held", "memory": "results computed again",
         "training": "updates held"}
+OK, DIFFERS, USAGE = 0, 1, 2  # exit codes of the commands
 ALIKE = 3  # findings with one signature that are written and reduced
 
 
@@ -31,6 +33,10 @@ def limit_memory():
     """Limits this process and workers that it starts later."""
     hard = resource.getrlimit(resource.RLIMIT_AS)[1]
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, hard))
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
 
 
 class Campaign:

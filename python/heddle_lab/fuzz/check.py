@@ -11,10 +11,9 @@ import tempfile
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
-from onnx import helper
 
 import heddle
+from heddle.onnx_graph import make_model
 
 from .evaluate import NOISE, distance, evaluate, finite, is_float, is_stable, needs, on_peer, wide
 
@@ -119,11 +118,8 @@ def is_disputed(model, pairs, name):
         if any(n not in pairs for n in [*needs(node), *outputs]):
             return True
         feeds = {n: pairs[n][0] for n in needs(node)}
-        graph = helper.make_graph([node], "node", [
-            helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
-            for n, a in feeds.items()], [onnx.ValueInfoProto(name=out) for out in outputs])
-        single = helper.make_model(graph, opset_imports=model.opset_import,
-                                   ir_version=model.ir_version)
+        single = make_model([node], feeds, outputs, ir_version=model.ir_version,
+                            domains={each.domain: each.version for each in model.opset_import})
         theirs = run_onnxruntime(single.SerializeToString(), outputs, feeds)
         for out in outputs if theirs else []:
             value = pairs[out][0]

@@ -5,7 +5,6 @@ SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -13,11 +12,9 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from .campaign import same_failure, write_cases
+from .campaign import DIFFERS, OK, USAGE, same_failure, say, write_cases
 from .reduce import reduce_model
 from .worker import Worker
-
-OK, DIFFERS, USAGE = 0, 1, 2
 
 
 def reduce_options():
@@ -88,10 +85,6 @@ def command_fails(command):
 
 def run_reduce(arguments):
     options = reduce_options().parse_args(arguments)
-
-    def say(text):
-        print(text, file=sys.stderr, flush=True)
-
     try:
         model = onnx.load(options.model)
         cases = [load_feeds(model, options)]

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper
 
 import heddle
+from heddle.onnx_graph import make_model, make_node
 
 SAMPLES = 100_000
 DEVIATIONS = 5.0  # of the mean of the samples
@@ -47,15 +47,11 @@ SUBJECTS = {
 }
 
 
-def make_model(op, attributes):
+def model_of(op, attributes):
     """One node, with the seed 17; the -Like ops take their shape, Bernoulli its chances, from x."""
-    inputs = [] if "shape" in attributes else ["x"]
-    node = helper.make_node(op, inputs, ["y"], op, seed=17.0, **attributes)
-    graph = helper.make_graph(
-        [node], op, [helper.make_tensor_value_info("x", TensorProto.FLOAT, [SAMPLES])
-                     for _ in inputs],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [SAMPLES])])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    inputs = {} if "shape" in attributes else {"x": [SAMPLES]}
+    node = make_node(op, list(inputs), "y", op, seed=17.0, **attributes)
+    return make_model([node], inputs, {"y": [SAMPLES]}, opset=21)
 
 
 def judge(samples, expected):
@@ -82,7 +78,7 @@ def check_distributions():
     """(op, what is wrong) of those that are wrong. Ops that Heddle refuses have no distribution."""
     findings = []
     for op, (expected, attributes) in SUBJECTS.items():
-        model = make_model(op, attributes)
+        model = model_of(op, attributes)
         onnx.checker.check_model(model)
         try:
             module = heddle.compile(model, cache=False)

@@ -19,6 +19,19 @@ DOMAINS = {
 }
 
 
+def plain(dtypes=None, rank=None, **more):
+    """Draws an op of one tensor of these dtypes."""
+    return lambda g, name: g.emit(name, [g.pick(dtypes, rank)], **more)
+
+
+def pair(dtypes):
+    """Draws an op of a tensor of these dtypes and of one that broadcasts with it."""
+    def draw(g, name):
+        tensor = g.pick(dtypes)
+        g.emit(name, [tensor, g.partner(tensor)])
+    return draw
+
+
 @op(*DOMAINS, "Atan", "Asinh", weight=0.5)
 def unary_in_domain(g, name):
     tensor = g.pick(FLOATS)
@@ -27,24 +40,11 @@ def unary_in_domain(g, name):
     g.emit(name, [tensor])
 
 
-@op("Abs", "Neg", "Sign", weight=0.8)
-def unary_signed(g, name):
-    g.emit(name, [g.pick((*FLOATS, "int32", "int64", "int8", "int16"))])
-
-
-@op("Ceil", "Floor", "Round", weight=0.6)
-def rounding(g, name):
-    g.emit(name, [g.pick(FLOATS)])
-
-
-@op("Identity", weight=0.4)
-def identity(g, name):
-    g.emit(name, [g.pick()])
-
-
-@op("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu", "HardSwish", "Mish", weight=0.8)
-def activation(g, name):
-    g.emit(name, [g.pick(FLOATS)])
+op("Abs", "Neg", "Sign", weight=0.8)(plain((*FLOATS, "int32", "int64", "int8", "int16")))
+op("Ceil", "Floor", "Round", weight=0.6)(plain(FLOATS))
+op("Identity", weight=0.4)(plain())
+op("Relu", "Sigmoid", "Tanh", "Softplus", "Softsign", "Selu", "HardSwish", "Mish",
+   weight=0.8)(plain(FLOATS))
 
 
 ALPHA = {"LeakyRelu": (0.01, 0.5), "Elu": (0.5, 2.0), "Celu": (0.5, 2.0),
@@ -144,32 +144,14 @@ def variadic(g, name):
     g.emit(name, [tensor, *others])
 
 
-@op("Equal", "Less", "Greater", "LessOrEqual", "GreaterOrEqual", weight=0.6)
-def comparison(g, name):
-    tensor = g.pick((*FLOATS, *INTS, *(["bool"] if name == "Equal" else [])))
-    g.emit(name, [tensor, g.partner(tensor)])
+op("Equal", weight=0.6)(pair((*FLOATS, *INTS, "bool")))
+op("Less", "Greater", "LessOrEqual", "GreaterOrEqual", weight=0.6)(pair((*FLOATS, *INTS)))
 
 
-@op("And", "Or", "Xor", weight=0.4)
-def logic(g, name):
-    tensor = g.pick(("bool",))
-    g.emit(name, [tensor, g.partner(tensor)])
-
-
-@op("Not", weight=0.4)
-def logical_not(g, name):
-    g.emit(name, [g.pick(("bool",))])
-
-
-@op("BitwiseAnd", "BitwiseOr", "BitwiseXor", weight=0.4)
-def bitwise(g, name):
-    tensor = g.pick(INTS)
-    g.emit(name, [tensor, g.partner(tensor)])
-
-
-@op("BitwiseNot", weight=0.3)
-def bitwise_not(g, name):
-    g.emit(name, [g.pick(INTS)])
+op("And", "Or", "Xor", weight=0.4)(pair(("bool",)))
+op("Not", weight=0.4)(plain(("bool",)))
+op("BitwiseAnd", "BitwiseOr", "BitwiseXor", weight=0.4)(pair(INTS))
+op("BitwiseNot", weight=0.3)(plain(INTS))
 
 
 @op("BitShift", weight=0.3)
@@ -274,6 +256,4 @@ def dequantize(g, name):
     g.emit(name, [tensor, scale, zero])
 
 
-@op("DynamicQuantizeLinear", weight=0.3)
-def dynamic_quantize(g, name):
-    g.emit(name, [g.pick(("float32",), range(1, 5))], outputs=3)
+op("DynamicQuantizeLinear", weight=0.3)(plain(("float32",), range(1, 5), outputs=3))

@@ -28,8 +28,6 @@ from onnx.reference.ops.aionnxml import op_linear_regressor
 
 
 class LRN(OpRun):
-    op_domain = ""
-
     def _run(self, x, alpha=None, beta=None, bias=None, size=None):
         squares = np.zeros_like(x)
         for c in range(x.shape[1]):
@@ -39,8 +37,6 @@ class LRN(OpRun):
 
 
 class LpNormalization(OpRun):
-    op_domain = ""
-
     def _run(self, x, axis=None, p=None):
         norm = np.sum(np.abs(x) ** p, axis=axis, keepdims=True) ** (1 / p)
         return (np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype),)
@@ -105,43 +101,30 @@ def refuse_options(options, *defaults):
 
 
 class RNN(OpRun):
-    op_domain = ""
+    step, activations = staticmethod(rnn_step), ["Tanh"]
 
-    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None, **rest):
-        refuse_options(rest, "Tanh")
-        return run_recurrent(rnn_step, X, W, R, B, initial_h, None, direction)[:self.n_outputs]
-
-    @property
-    def n_outputs(self):
-        return len(self.onnx_node.output)
+    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None,
+             direction=None, linear_before_reset=0, **rest):
+        refuse_options({**rest, "P": P}, *self.activations)
+        results = run_recurrent(self.step, X, W, R, B, initial_h, initial_c, direction,
+                                linear_before_reset)
+        return results[:len(self.onnx_node.output)]
 
 
 class GRU(RNN):
-    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, direction=None,
-             linear_before_reset=0, **rest):
-        refuse_options(rest, "Sigmoid", "Tanh")
-        return run_recurrent(gru_step, X, W, R, B, initial_h, None, direction,
-                             linear_before_reset)[:self.n_outputs]
+    step, activations = staticmethod(gru_step), ["Sigmoid", "Tanh"]
 
 
 class LSTM(RNN):
-    def _run(self, X, W, R, B=None, sequence_lens=None, initial_h=None, initial_c=None, P=None,
-             direction=None, **rest):
-        refuse_options({**rest, "P": P}, "Sigmoid", "Tanh", "Tanh")
-        return run_recurrent(lstm_step, X, W, R, B, initial_h, initial_c,
-                             direction)[:self.n_outputs]
+    step, activations = staticmethod(lstm_step), ["Sigmoid", "Tanh", "Tanh"]
 
 
 class GlobalMaxPool(OpRun):
-    op_domain = ""
-
     def _run(self, x):
         return (np.max(x, axis=tuple(range(2, x.ndim)), keepdims=True),)
 
 
 class GridSample(op_grid_sample.GridSample):
-    op_domain = ""
-
     def _run(self, X, grid, mode=None, **options):
         if X.dtype.kind != "f" and mode != "nearest":
             raise NotImplementedError("GridSample between integers")
@@ -149,8 +132,6 @@ class GridSample(op_grid_sample.GridSample):
 
 
 class Hardmax(op_hardmax.Hardmax):
-    op_domain = ""
-
     def _run(self, x, axis=None):
         is_old = self.run_params["opsets"][""] < 13
         default = 1 if is_old else -1
@@ -167,8 +148,6 @@ class Hardmax(op_hardmax.Hardmax):
 
 
 class LinearRegressor(op_linear_regressor.LinearRegressor):
-    op_domain = "ai.onnx.ml"
-
     def _run(self, x, coefficients=None, intercepts=None, targets=1, post_transform=None):
         x = np.atleast_2d(x if x.dtype.kind == "f" else x.astype(np.float32))
         return super()._run(x, coefficients=coefficients, intercepts=intercepts or [0.0] * targets,
@@ -176,15 +155,11 @@ class LinearRegressor(op_linear_regressor.LinearRegressor):
 
 
 class Loop(op_loop.Loop):
-    op_domain = ""
-
     def _run(self, M, cond, *args, **options):
         return super()._run(M, np.array(True) if cond is None else cond, *args, **options)
 
 
 class Conv(op_conv.Conv):
-    op_domain = ""
-
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, pads=None, strides=None, **options):
         space = X.ndim - 2
         strides, dilations = strides or [1] * space, dilations or [1] * space
@@ -201,8 +176,6 @@ class Conv(op_conv.Conv):
 
 
 class ConvTranspose(OpRun):
-    op_domain = ""
-
     def _run(self, X, W, B=None, auto_pad=None, dilations=None, group=1, kernel_shape=None,
              output_padding=None, output_shape=None, pads=None, strides=None):
         if output_shape or auto_pad not in (None, "NOTSET"):
@@ -227,8 +200,6 @@ class ConvTranspose(OpRun):
 
 
 class OneHot(OpRun):
-    op_domain = ""
-
     def _run(self, indices, depth, values, axis=None):
         count = int(np.reshape(depth, ()))
         places = np.arange(count).astype(np.float64)
@@ -240,8 +211,6 @@ class OneHot(OpRun):
 
 
 class Attention(op_attention.Attention):
-    op_domain = ""
-
     def _run(self, Q, *others, q_num_heads=None, kv_num_heads=None, **options):
         if Q.ndim == 4:
             q_num_heads = kv_num_heads = None
@@ -250,8 +219,6 @@ class Attention(op_attention.Attention):
 
 
 class AveragePool(op_average_pool.AveragePool_19):
-    op_domain = ""
-
     def _run(self, x, ceil_mode=None, dilations=None, kernel_shape=None, **options):
         is_wide = any(taps > size for taps, size in zip(kernel_shape, x.shape[2:]))
         if ceil_mode and (is_wide or any(dilation != 1 for dilation in dilations or ())):
@@ -261,8 +228,6 @@ class AveragePool(op_average_pool.AveragePool_19):
 
 
 class Erf(OpRun):
-    op_domain = ""
-
     def _run(self, x):
         return (np.vectorize(math.erf, otypes=["d"])(x).astype(x.dtype),)
 

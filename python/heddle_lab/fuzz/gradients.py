@@ -193,6 +193,19 @@ class Subject:
         finally:
             on_peer[0](False)
 
+    @property
+    def recipe(self):
+        """The recipe of the model's derivative."""
+        return {"phase": "derivative", "output": self.output, "variables": self.variables}
+
+    def points(self, cases):
+        """(values, y) of the cases for which ONNX's evaluator has an output y."""
+        for feeds in cases:
+            values = self.values(feeds)
+            y = self.evaluate(values)
+            if y is not None:
+                yield values, y
+
     def slope(self, values, name, seed):
         """(d, (f(x + h d) - f(x - h d)) / 2h, its error) for a random direction d, or None: the
         evaluator has no opinion, or three steps h do not agree."""
@@ -316,8 +329,7 @@ def judge_at(model, cases, threads, salt):
     if not subject.variables or model.graph.output[0].type.tensor_type.elem_type not in VARIABLES:
         return Outcome(AGREES)
     is_rounded = is_single(model)
-    recipe = {"phase": "derivative", "output": subject.output, "variables": subject.variables}
-    jobs, held = [(subject.model, recipe)], 0
+    jobs, held = [(subject.model, subject.recipe)], 0
     if subject.weights:
         jobs.append(step_of(subject))
     for network, recipe in jobs:
@@ -327,11 +339,7 @@ def judge_at(model, cases, threads, salt):
             if UNTRAINED in str(error):
                 continue
             return outcome_of(error)
-        for feeds in cases:
-            values = subject.values(feeds)
-            y = subject.evaluate(values)
-            if y is None:
-                continue
+        for values, y in subject.points(cases):
             seed = seed_of(y, f"grad.{subject.output}" in pair[0].feeds)
             values[f"grad.{subject.output}"] = seed
             values.update(state_of(pair[0].feeds, values))
@@ -353,7 +361,7 @@ def judge_at(model, cases, threads, salt):
     return Outcome(AGREES, held=held)
 
 
-def judge(model, cases, threads=1):
+def judge_twice(judge_at, model, cases, threads):
     """The Outcome of one model for all its cases. What is wrong must be so at two points: at a
     corner rounding decides."""
     outcome = judge_at(model, cases, threads, 0)
@@ -361,3 +369,7 @@ def judge(model, cases, threads=1):
         return outcome
     again = judge_at(model, cases, threads, 1)
     return outcome if again.is_finding else again
+
+
+def judge(model, cases, threads=1):
+    return judge_twice(judge_at, model, cases, threads)

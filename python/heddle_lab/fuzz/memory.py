@@ -126,18 +126,12 @@ def judge_model(model, cases, options, share, threads):
 def judge_derivative(model, cases, options, share, threads):
     """Judges its derivative: a difference of f32 from f64 is rounding."""
     subject = gradients.Subject(model, 0)
-    recipe = {"phase": "derivative", "output": subject.output, "variables": subject.variables}
-    points = []
-    for feeds in cases:
-        values = subject.values(feeds)
-        y = subject.evaluate(values)
-        if y is None:
-            continue
-        name = f"grad.{subject.output}"
-        points.append({**values, name: gradients.seed_of(y, y.ndim > 0 or y.size != 1)})
+    seed = f"grad.{subject.output}"
+    points = [{**values, seed: gradients.seed_of(y, y.ndim > 0 or y.size != 1)}
+              for values, y in subject.points(cases)]
     if not points or not subject.variables:
         return None, 0
-    options = {**options, "training": recipe}
+    options = {**options, "training": subject.recipe}
     narrow = gradients.narrowed(subject.model).SerializeToString()
     points = [{name: gradients.narrow(array) for name, array in values.items()}
               for values in points]

@@ -67,7 +67,7 @@ def of_rows(g):
     return found
 
 
-def padded(g, rows):
+def padded(rows):
     """The rows as a batch; beyond them is what must not be read."""
     shape = np.max([values.shape[1:] for values in rows], axis=0)
     array = np.full([len(rows), *shape], np.nan if is_float(rows[0]) else 1).astype(rows[0].dtype)
@@ -87,7 +87,7 @@ def generate(seed, index, ops=(1, 8), only=None):
     feeds = {GIVEN: np.array(g.lengths, np.int64)}
     for name in cases[0]:
         feeds[name] = (g.wholes[name] if name in g.wholes
-                       else padded(g, [feeds[name] for feeds in cases]))
+                       else padded([feeds[name] for feeds in cases]))
     return model, [feeds]
 
 

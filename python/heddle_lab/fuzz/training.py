@@ -147,13 +147,10 @@ class Training:
 
 def judge_at(model, cases, threads, salt):
     subject = gradients.Subject(model, salt)
-    points = []
-    for feeds in cases:
-        values = subject.values(feeds)
-        y = subject.evaluate(values)
-        if y is not None and y.size:
-            points.append(({value.name: values[value.name] for value in subject.model.graph.input
-                            if value.name not in subject.weights}, y))
+    names = [value.name for value in subject.model.graph.input
+             if value.name not in subject.weights]
+    points = [({name: values[name] for name in names}, y)
+              for values, y in subject.points(cases) if y.size]
     read = [name for name in subject.weights if name in subject.variables]
     if not points or not read:
         return Outcome(AGREES)
@@ -186,11 +183,6 @@ def judge_at(model, cases, threads, salt):
 
 
 def judge(model, cases, threads=1):
-    """The Outcome of one model; what is wrong must be so at two points."""
     if model.graph.output[0].type.tensor_type.elem_type not in gradients.VARIABLES:
         return Outcome(AGREES)
-    outcome = judge_at(model, cases, threads, 0)
-    if outcome.kind != "wrong":
-        return outcome
-    again = judge_at(model, cases, threads, 1)
-    return outcome if again.is_finding else again
+    return gradients.judge_twice(judge_at, model, cases, threads)

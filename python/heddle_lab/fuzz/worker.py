@@ -3,6 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+import importlib
 import multiprocessing
 import os
 import resource
@@ -20,19 +21,9 @@ TAIL = 3000  # characters of what a dying process said
 
 def judge_of(kind):
     """The function that checks a model of this kind."""
-    if kind == "node":
-        from .nodes.judge import judge
-    elif kind == "rows":
-        from .rows import judge
-    elif kind == "gradients":
-        from .gradients import judge
-    elif kind == "memory":
-        from .memory import judge
-    elif kind == "training":
-        from .training import judge
-    else:
-        from .check import check as judge
-    return judge
+    module = {"node": ".nodes.judge", "model": ".check"}.get(kind, f".{kind}")
+    judge = "check" if kind == "model" else "judge"
+    return getattr(importlib.import_module(module, __package__), judge)
 
 
 def serve(pipe, log, is_peer_working, kind):

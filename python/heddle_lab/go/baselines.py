@@ -30,8 +30,9 @@ class _Work:
     """The kernels of a choice of fusion: how long each takes, what it reads, and which nodes share
     a device with it."""
 
-    def __init__(self, simulator, fuse):
+    def __init__(self, simulator, fuse=None):
         self.graph, self.machine = simulator.graph, simulator.machine
+        fuse = default_fusion(self.graph) if fuse is None else fuse
         self.fuse = np.asarray(fuse, np.uint8)
         self.kernels = simulator.kernels(fuse)
         self.seconds = simulator.kernel_seconds(self.kernels)
@@ -166,7 +167,7 @@ class _ListScheduler:
 def asap(simulator, fuse=None):
     """The default: kernels in the order of the graph, each where it can start first, and run in
     that order."""
-    work = _Work(simulator, default_fusion(simulator.graph) if fuse is None else fuse)
+    work = _Work(simulator, fuse)
     scheduler = _ListScheduler(work, with_links=False)
     for root in work.roots:
         scheduler.place(root, by_start=True)
@@ -177,7 +178,7 @@ def heft(simulator, fuse=None, with_links=False):
     """HEFT (Topcuoglu et al., 2002): kernels by upward rank, each where it finishes first, in gaps
     too. `with_links` also counts the time that a transfer waits for its link, which HEFT does not.
     """
-    work = _Work(simulator, default_fusion(simulator.graph) if fuse is None else fuse)
+    work = _Work(simulator, fuse)
     scheduler = _ListScheduler(work, with_links)
     rank = work.upward_rank()
     for root in work.roots[np.argsort(-rank[work.roots], kind="stable")]:
@@ -189,7 +190,7 @@ def metis(simulator, fuse=None, seed=0):
     """Parts of equal work with few bytes between them (Karypis and Kumar, 1998), by METIS; kernels
     run by upward rank."""
     pymetis = need("pymetis", "METIS", "go")
-    work = _Work(simulator, default_fusion(simulator.graph) if fuse is None else fuse)
+    work = _Work(simulator, fuse)
     graph, kernels = work.graph, work.kernels
     roots = np.flatnonzero(kernels.is_root)
     home = np.array([work.home_of(root) for root in roots])

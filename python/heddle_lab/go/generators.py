@@ -13,7 +13,7 @@ from .layers import Layers
 def _finish(layers, loss, training):
     if training:
         layers.with_backward(loss)
-    layers.colocate_variables()
+    layers.colocate_resident()
     return layers.graph()
 
 

@@ -120,6 +120,13 @@ class Builder:
         self.names.append(name or f"{kind}_{len(self.kinds) - 1}")
         return len(self.kinds) - 1
 
+    def colocate_resident(self):
+        """Places weights and inputs with their first reader."""
+        for node, inputs in enumerate(self.inputs):
+            for each in inputs:
+                if TRAITS[self.kinds[each]] & RESIDENT and self.colocate[each] < 0:
+                    self.colocate[each] = node
+
     def _order(self):
         """A topological order that keeps the order of addition where it can."""
         count = len(self.kinds)

@@ -5,7 +5,7 @@ Sizes are those of f32 tensors. SPDX-License-Identifier: Apache-2.0
 
 from collections import namedtuple
 
-from .graph import KIND_NAMES, RESIDENT, TRAITS, Builder
+from .graph import KIND_NAMES, Builder
 
 F32 = 4
 ADAM_STATE = 3  # a weight and its two moments
@@ -82,24 +82,10 @@ class Layers(Builder):
         c = self.elementwise(kept, new)
         return self.elementwise(self.activation(c), self.activation(o)), c
 
-    def colocate_variables(self):
-        """Weights and inputs are placed with their first reader."""
-        first = {}
-        for node, inputs in enumerate(self.inputs):
-            for each in inputs:
-                first.setdefault(each, node)
-        for node, kind in enumerate(self.kinds):
-            if self._is_resident(kind) and node in first and self.colocate[node] < 0:
-                self.colocate[node] = first[node]
-
-    @staticmethod
-    def _is_resident(kind):
-        return bool(TRAITS[kind] & RESIDENT)
-
     def with_backward(self, loss):
         """Adds the gradient of every node between the loss and a weight, sums of those of several
         readers, and an update per weight, which is placed with the weight."""
-        self.colocate_variables()
+        self.colocate_resident()
         forward = len(self)
         wanted = [False] * forward
         for node in range(forward):

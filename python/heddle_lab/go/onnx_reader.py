@@ -11,7 +11,7 @@ from heddle import RefusedError, UsageError
 from heddle.onnx_graph import nodes_of
 from heddle.packages import need
 
-from .graph import KIND_NAMES, Builder
+from .graph import Builder
 
 OPS = {
     "matmul": ("MatMul", "Gemm", "MatMulInteger", "QLinearMatMul", "Einsum"),
@@ -131,7 +131,7 @@ class _Reader:
             number.update({name: made for name in outputs})
         for place, node in enumerate(graph.node):
             builder.inputs[first + place] = [number[name] for name in self._reads(node, number)]
-        self._colocate(builder)
+        builder.colocate_resident()
         return builder.graph()
 
     @staticmethod
@@ -145,15 +145,6 @@ class _Reader:
                  for graph in [attribute.g, *attribute.graphs]
                  for each in nodes_of(graph) for name in each.input if name in number]
         return dict.fromkeys([*(name for name in node.input if name), *inner])
-
-    @staticmethod
-    def _colocate(builder):
-        """Weights and inputs are placed with their first reader."""
-        for node, inputs in enumerate(builder.inputs):
-            for each in inputs:
-                if not builder.inputs[each] and builder.colocate[each] < 0 \
-                        and KIND_NAMES[builder.kinds[each]] in ("variable", "input"):
-                    builder.colocate[each] = node
 
 
 def from_onnx(model, sizes=None):

@@ -173,8 +173,7 @@ def network(tasks, with_loss, seed=0):
         if task == "placement":
             inputs["of_devices"] = [CHUNK, MOST_DEVICES, DEVICE_FEATURES]
         inputs[f"given_{task}"] = inputs[f"allowed_{task}"] = [CHUNK, SIZES[task]]
-        m.nodes.append(m.onnx.helper.make_node("Identity", [scores], [f"scores_{task}"],
-                                               f"scores_{task}"))
+        m.op("Identity", scores, name=f"scores_{task}")
         outputs[f"scores_{task}"] = [CHUNK, SIZES[task]]
         if with_loss:
             losses.append(_losses(m, task, scores))
@@ -182,13 +181,13 @@ def network(tasks, with_loss, seed=0):
                 inputs[f"{name}_{task}"] = [CHUNK, SAMPLES]
             inputs[f"decides_{task}"] = [CHUNK, 1]
     for name, value in memories.items():
-        m.nodes.append(m.onnx.helper.make_node("Identity", [value], [name], name))
+        m.op("Identity", value, name=name)
         outputs[name] = [SEGMENT, SIZE]
     if with_loss:
         inputs.update(advantage=[1, SAMPLES], entropy_share=[])
         total = losses[0]
         for each in losses[1:]:
             total = m.op("Add", total, each)
-        m.nodes.append(m.onnx.helper.make_node("Identity", [total], ["loss"], "loss"))
+        m.op("Identity", total, name="loss")
         outputs = {"loss": [], **outputs}
     return m.model_of(inputs, outputs)

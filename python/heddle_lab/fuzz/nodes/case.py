@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
+
+from heddle.onnx_graph import make_model, make_node, make_value
 
 # Forms of an input of the model. `open`: a flat input that a Reshape, whose shape is an input too,
 # gives its shape; so the rank is known when the model is compiled and no size is.
@@ -55,17 +57,10 @@ class Case:
         while names and not names[-1]:
             names.pop()
         outputs = [f"y{i}" for i in range(self.outputs)]
-        node = helper.make_node(self.op, names, outputs, name="the node", domain=self.domain)
+        node = make_node(self.op, names, outputs, "the node", domain=self.domain)
         node.attribute.extend(self.attributes)
-        graph.nodes.append(node)
-        proto = helper.make_graph(graph.nodes, "case", graph.inputs,
-                                  [onnx.ValueInfoProto(name=name) for name in outputs],
-                                  graph.constants)
-        opsets = [helper.make_opsetid("", self.opset if self.domain == "" else 21)]
-        if self.domain:
-            opsets.append(helper.make_opsetid(self.domain, self.opset))
-        model = helper.make_model(proto, opset_imports=opsets)
-        model.ir_version = 10
+        model = make_model([*graph.nodes, node], graph.inputs, outputs, graph.constants, opset=21,
+                           domains={self.domain: self.opset})
         return model, graph.feeds
 
     def __str__(self):
@@ -83,29 +78,26 @@ class _Graph:
     """The model's inputs, constants and nodes that make the inputs of the node."""
 
     def __init__(self):
-        self.inputs, self.constants, self.nodes, self.feeds = [], [], [], {}
+        self.inputs, self.constants, self.nodes, self.feeds = [], {}, [], {}
 
     def add(self, name, array, form):
-        kind = helper.np_dtype_to_tensor_dtype(array.dtype) if array.dtype != object \
-            else TensorProto.STRING
         if form == "constant":
-            self.constants.append(numpy_helper.from_array(array, name))
+            self.constants[name] = array
             return name
         if form == "open":
-            self._feed(f"{name}_flat", kind, array.reshape(-1), [f"{name}_count"])
-            self._feed(f"{name}_shape", TensorProto.INT64, np.array(array.shape, np.int64),
-                       [array.ndim])
-            self.nodes.append(helper.make_node("Reshape", [f"{name}_flat", f"{name}_shape"],
-                                               [name], name=f"shape of {name}", allowzero=1))
+            self._feed(f"{name}_flat", array.reshape(-1), [f"{name}_count"])
+            self._feed(f"{name}_shape", np.array(array.shape, np.int64), [array.ndim])
+            self.nodes.append(make_node("Reshape", [f"{name}_flat", f"{name}_shape"], [name],
+                                        f"shape of {name}", allowzero=1))
             return name
         dims = {"fixed": list(array.shape),
                 "symbols": [f"{name}_{i}" for i in range(array.ndim)],
                 "shared": [f"s{size}" for size in array.shape]}[form]
-        self._feed(name, kind, array, dims)
+        self._feed(name, array, dims)
         return name
 
-    def _feed(self, name, kind, array, dims):
-        self.inputs.append(helper.make_tensor_value_info(name, kind, dims))
+    def _feed(self, name, array, dims):
+        self.inputs.append(make_value(name, dims, array.dtype))
         self.feeds[name] = array
 
 
