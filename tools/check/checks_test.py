@@ -314,6 +314,8 @@ ROW = {"compiler/mechanism/Rows.cpp": '// A row.\nconst Mechanism kRows = {.name
     ("compiler/plan/A.h", "if (isa_and_nonnull<AddOp, SubOp, MulOp, MaxOp, MinOp>(op))"),
     ("compiler/target/A.cpp",
      "isa<program::AtOp, program::LoadOp, program::CopyOp, program::FailOp>(op)"),
+    ("compiler/target/A.cpp", "struct Pass : PassWrapper<Pass, Base<ModuleOp>> {"),
+    ("tools/heddle-opt/a.cpp", "class Pass : public OperationPass<ModuleOp> {"),
 ])
 def test_places_refuses(tree, path, line):
     root, files = tree(**ROW, **{path: f"// A file.\n{line}\n"})
@@ -330,6 +332,7 @@ def test_places_refuses(tree, path, line):
     ("compiler/lower/A.cpp",
      "isa<arith::DivSIOp, arith::DivUIOp, arith::RemSIOp, arith::RemUIOp, graph::DivOp>(op)"),
     ("compiler/lower/A.cpp", "isa<Float16Type, BFloat16Type, Float32Type, Float64Type>(type)"),
+    ("compiler/lower/A.cpp", "struct Pass : impl::PassBase<Pass> {"),
     ("compiler/graph/ATest.cpp", "EXPECT_TRUE((isa<AddOp, SubOp, MulOp, DivOp>(op)));"),
 ])
 def test_places_allows(tree, path, line):

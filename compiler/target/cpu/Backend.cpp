@@ -4,7 +4,7 @@
 
 #include "compiler/target/cpu/Clang.h"
 #include "compiler/target/cpu/Jit.h"
-#include "compiler/target/cpu/Passes.h"
+#include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/artefact/Artefact.h"
 
 #include "llvm/Support/FileSystem.h"
