@@ -8,8 +8,6 @@
 #include "compiler/target/floats/NarrowFloats.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -33,10 +31,7 @@ struct PreparePass : impl::PreparePassBase<PreparePass> {
   }
   void runOnOperation() override {
     getOperation().walk([](program::PrefetchOp op) { op.erase(); }); // C has no word for it
-    GreedyRewriteConfig config;
-    config.maxIterations = GreedyRewriteConfig::kNoLimit;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+    if (failed(target::applyAll(getOperation(), patterns)))
       signalPassFailure();
   }
   FrozenRewritePatternSet patterns;

@@ -7,9 +7,6 @@
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/artefact/Artefact.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
-
 #include <dlfcn.h>
 
 namespace heddle::cpu {

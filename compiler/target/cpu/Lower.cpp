@@ -22,7 +22,6 @@
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
@@ -89,10 +88,7 @@ struct ExpandArithmeticPass : impl::ExpandArithmeticPassBase<ExpandArithmeticPas
     return success();
   }
   void runOnOperation() override {
-    GreedyRewriteConfig config;
-    config.maxIterations = GreedyRewriteConfig::kNoLimit;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+    if (failed(target::applyAll(getOperation(), patterns)))
       signalPassFailure();
   }
   FrozenRewritePatternSet patterns;
