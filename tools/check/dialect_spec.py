@@ -30,11 +30,10 @@ KINDS = {"i64 dense array attribute": "list of i64", "f64 dense array attribute"
          "sizes of a tensor, constant or as expressions over named symbols": "[dims](#dims)"}
 OUTDATED = "is not what the .td files say; run tools/check/dialect_spec.py --write"
 PASSES = "docs/spec/passes.md"
-PASSES_HEAD = """# The passes of the graph
+PASSES_HEAD = """# The passes
 
-Written by `tools/check/dialect_spec.py --write` from the files `Passes.td`; a check holds it to
-them.
-`heddle-opt` runs each by its name.
+Written by `tools/check/dialect_spec.py --write` from the files `Passes.td`, a section each; a check
+holds it to them. `heddle-opt` runs each by its name.
 """
 TABLEGEN, INCLUDES = f"llvm-tblgen-{LLVM}", f"/usr/lib/llvm-{LLVM}/include"
 
@@ -273,11 +272,13 @@ def _pass_section(found, name):
 def passes_page(root):
     """docs/spec/passes.md: the passes of all Passes.td, each in the order of its file."""
     text = PASSES_HEAD
-    for path in sorted(Path(root, "compiler").rglob("Passes.td")):
-        found = _records(root, path.relative_to(root))
+    for path in sorted(each for top in ("compiler", "tools")
+                       for each in Path(root, top).rglob("Passes.td")):
+        path = path.relative_to(root)
+        found = _records(root, path)
         names = sorted(found["!instanceof"]["PassBase"],
                        key=lambda name: int(found[name]["!locs"][0].rsplit(":", 1)[1]))
-        text += f"\n## {path.parent.name}\n\n"
+        text += f"\n## {path.parent}\n\n"
         text += "\n\n".join(_pass_section(found, name) for name in names) + "\n"
     return text
 

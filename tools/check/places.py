@@ -6,6 +6,7 @@
 - How many operations or bytes a machine does in a second is in compiler/program/Machine.h.
 - What ops have in common is a trait, beside the op in its .td file: no `isa` lists four of our ops
   or more. MLIR's ops have no traits of ours.
+- A pass is declared in the Passes.td of its room, from which its page is made.
 """
 
 import re
@@ -20,6 +21,7 @@ RATE = re.compile(r"/\s*[\d.]+e\+?(?:9|\d\d)\b|[Ff]lops\w*\s*=\s*[\d.]+e\d")
 LIST = re.compile(r"\bisa(?:_and_\w+)?<([^<>(){};]*)>")
 OUR_OP = re.compile(r"(?:(?:heddle::)?(?:graph|program)::)?\w+Op")
 MOST_OPS = 3
+UNDECLARED = re.compile(r"\bPassWrapper<|\bOperationPass<")
 
 
 def _mechanisms(root, files):
@@ -67,6 +69,9 @@ def check(root, files):
             if asks and decides.search(line):
                 problems.append(f"{path}:{number}: it decides by the name of a mechanism; ask for "
                                 "a property of its row in compiler/mechanism, or compare rows")
+            if path.suffix in (".cpp", ".h") and UNDECLARED.search(line):
+                problems.append(f"{path}:{number}: it defines a pass that no Passes.td declares; "
+                                "declare it in that of its room, and derive from its base")
             if in_product and path.name != "Machine.h" and RATE.search(line):
                 problems.append(f"{path}:{number}: rates of a machine are in "
                                 "compiler/program/Machine.h; ask estimate::secondsOf")

@@ -8,17 +8,12 @@ using namespace mlir;
 
 namespace heddle::opt {
 
-namespace {
-struct ApplyCard : PassWrapper<ApplyCard, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ApplyCard)
-  ApplyCard() = default;
-  ApplyCard(const ApplyCard &other) : PassWrapper(other) {}
+#define GEN_PASS_DEF_APPLYCARDPASS
+#include "tools/heddle-opt/Passes.h.inc"
 
-  StringRef getArgument() const final { return "heddle-apply-card"; }
-  StringRef getDescription() const final { return "apply a card to the groups that it is for"; }
-  void getDependentDialects(DialectRegistry &registry) const final {
-    warehouse::registerDialects(registry);
-  }
+namespace {
+struct ApplyCardPass : impl::ApplyCardPassBase<ApplyCardPass> {
+  using ApplyCardPassBase::ApplyCardPassBase;
 
   LogicalResult initialize(MLIRContext *context) final {
     auto loaded = warehouse::loadCard(*context, path);
@@ -45,10 +40,7 @@ struct ApplyCard : PassWrapper<ApplyCard, OperationPass<ModuleOp>> {
 
 private:
   std::shared_ptr<warehouse::Card> card;
-  Option<std::string> path{*this, "card", llvm::cl::desc("the file of the card")};
 };
 } // namespace
-
-void registerApplyCard() { PassRegistration<ApplyCard>(); }
 
 } // namespace heddle::opt

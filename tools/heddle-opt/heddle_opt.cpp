@@ -3,13 +3,18 @@
 
 #include "compiler/graph/Graph.h"
 #include "compiler/partition/Partition.h"
-#include "compiler/program/Dialect.h"
 #include "compiler/simplify/Passes.h"
+#include "compiler/target/Backend.h"
 #include "tools/heddle-opt/passes.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
+
+namespace heddle::opt {
+#define GEN_PASS_REGISTRATION
+#include "tools/heddle-opt/Passes.h.inc"
+} // namespace heddle::opt
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -18,11 +23,9 @@ int main(int argc, char **argv) {
                   mlir::memref::MemRefDialect, mlir::vector::VectorDialect, mlir::math::MathDialect,
                   mlir::affine::AffineDialect, mlir::LLVM::LLVMDialect,
                   heddle::program::ProgramDialect, mlir::transform::TransformDialect>();
-  heddle::opt::registerPrintLoopNests();
-  heddle::opt::registerInterpret();
-  heddle::opt::registerApplyCard();
-  heddle::opt::registerMakeRagged();
-  heddle::opt::registerStages();
+  heddle::opt::registerGeneratedPasses();
+  for (const heddle::target::Backend *backend : heddle::target::backends())
+    backend->registerPasses();
   heddle::simplify::registerSimplifyPasses();
   heddle::partition::registerPartitionPasses();
   mlir::registerCanonicalizerPass(); // for tests, whose text it makes shorter

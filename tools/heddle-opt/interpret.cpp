@@ -12,6 +12,9 @@ using namespace mlir;
 
 namespace heddle::opt {
 
+#define GEN_PASS_DEF_INTERPRETPASS
+#include "tools/heddle-opt/Passes.h.inc"
+
 using reference::Tensor;
 
 static void printElements(llvm::raw_ostream &stream, const Tensor &tensor, size_t dimension,
@@ -48,13 +51,8 @@ static void print(llvm::raw_ostream &stream, const Tensor &tensor) {
 }
 
 namespace {
-struct Interpret : PassWrapper<Interpret, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Interpret)
-  Interpret() = default;
-  Interpret(const Interpret &other) : PassWrapper(other) {}
-
-  StringRef getArgument() const final { return "heddle-interpret"; }
-  StringRef getDescription() const final { return "run @main with the reference interpreter"; }
+struct InterpretPass : impl::InterpretPassBase<InterpretPass> {
+  using InterpretPassBase::InterpretPassBase;
 
   void runOnOperation() final {
     if (llvm::Error error = interpret()) {
@@ -111,19 +109,7 @@ private:
       print(llvm::outs(), result);
     return llvm::Error::success();
   }
-
-  Option<std::string> fill{*this, "fill", llvm::cl::desc("arguments: iota or random"),
-                           llvm::cl::init("iota")};
-  Option<unsigned> seed{*this, "seed", llvm::cl::desc("seed of random arguments"),
-                        llvm::cl::init(0)};
-  ListOption<std::string> sizes{*this, "sizes", llvm::cl::desc("values of symbols: name=number")};
-  Option<int64_t> limitBytes{*this, "limit-bytes", llvm::cl::desc("limit of live bytes"),
-                             llvm::cl::init(reference::Limits().bytes)};
-  Option<int64_t> limitTrips{*this, "limit-trips", llvm::cl::desc("limit of a loop's iterations"),
-                             llvm::cl::init(reference::Limits().trips)};
 };
 } // namespace
-
-void registerInterpret() { PassRegistration<Interpret>(); }
 
 } // namespace heddle::opt

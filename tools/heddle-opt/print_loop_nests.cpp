@@ -7,14 +7,12 @@ using namespace mlir;
 
 namespace heddle::opt {
 
-namespace {
-struct PrintLoopNests : PassWrapper<PrintLoopNests, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PrintLoopNests)
-  PrintLoopNests() = default;
-  PrintLoopNests(const PrintLoopNests &other) : PassWrapper(other) {}
+#define GEN_PASS_DEF_PRINTLOOPNESTSPASS
+#include "tools/heddle-opt/Passes.h.inc"
 
-  StringRef getArgument() const final { return "print-loop-nests"; }
-  StringRef getDescription() const final { return "print the loop nest of each op"; }
+namespace {
+struct PrintLoopNestsPass : impl::PrintLoopNestsPassBase<PrintLoopNestsPass> {
+  using PrintLoopNestsPassBase::PrintLoopNestsPassBase;
 
   void runOnOperation() final {
     getOperation().walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -23,12 +21,7 @@ struct PrintLoopNests : PassWrapper<PrintLoopNests, OperationPass<ModuleOp>> {
                      << "\n";
     });
   }
-
-  Option<bool> extents{*this, "extents", llvm::cl::desc("print the sizes of loops"),
-                       llvm::cl::init(false)};
 };
 } // namespace
-
-void registerPrintLoopNests() { PassRegistration<PrintLoopNests>(); }
 
 } // namespace heddle::opt

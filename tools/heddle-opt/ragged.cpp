@@ -7,14 +7,12 @@ using namespace mlir;
 
 namespace heddle::opt {
 
-namespace {
-struct MakeRagged : PassWrapper<MakeRagged, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MakeRagged)
-  MakeRagged() = default;
-  MakeRagged(const MakeRagged &other) : PassWrapper(other) {}
+#define GEN_PASS_DEF_RAGGEDPASS
+#include "tools/heddle-opt/Passes.h.inc"
 
-  StringRef getArgument() const final { return "heddle-ragged"; }
-  StringRef getDescription() const final { return "rows have lengths of their own"; }
+namespace {
+struct RaggedPass : impl::RaggedPassBase<RaggedPass> {
+  using RaggedPassBase::RaggedPassBase;
 
   void runOnOperation() final {
     llvm::Error error = ragged::declare(getOperation(), rows, packs);
@@ -25,12 +23,7 @@ struct MakeRagged : PassWrapper<MakeRagged, OperationPass<ModuleOp>> {
     getOperation().emitError() << llvm::toString(std::move(error));
     signalPassFailure();
   }
-
-  Option<std::string> rows{*this, "rows", llvm::cl::desc("batch:seq=lengths")};
-  Option<bool> packs{*this, "packs", llvm::cl::desc("results are packed")};
 };
 } // namespace
-
-void registerMakeRagged() { PassRegistration<MakeRagged>(); }
 
 } // namespace heddle::opt

@@ -7,69 +7,50 @@
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Verify.h"
 #include "compiler/plan/Rematerialise.h"
-#include "compiler/program/Dialect.h"
-#include "compiler/warehouse/Warehouse.h"
 #include "tools/heddle-opt/passes.h"
 
 using namespace mlir;
 
 namespace heddle::opt {
 
+#define GEN_PASS_DEF_PLANPASS
+#define GEN_PASS_DEF_REMATERIALISEPASS
+#define GEN_PASS_DEF_LOWERPASS
+#define GEN_PASS_DEF_VERIFYPASS
+#include "tools/heddle-opt/Passes.h.inc"
+
 namespace {
-/// A stage of the pipeline on a module whose @main it takes.
-class Stage : public OperationPass<ModuleOp> {
-public:
-  explicit Stage(TypeID id) : OperationPass(id) {}
-  Stage(const Stage &other) : OperationPass(other) {}
-
-  void getDependentDialects(DialectRegistry &registry) const final {
-    warehouse::registerDialects(registry);
-    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
-                    program::ProgramDialect, cf::ControlFlowDialect>();
-  }
-
-protected:
+/// A stage of the pipeline on a module whose @main it takes; `Base` has the options.
+template <typename Base> struct Stage : Base {
+  using Base::Base;
   virtual llvm::Error run(ModuleOp module, func::FuncOp main,
                           std::shared_ptr<const target::Target> target,
                           const program::Machine &machine) = 0;
 
   void replaceBody(OwningOpRef<ModuleOp> made) {
-    getOperation().getBodyRegion().takeBody(made->getBodyRegion());
+    this->getOperation().getBodyRegion().takeBody(made->getBodyRegion());
   }
 
-private:
   void runOnOperation() final {
-    auto main = getOperation().lookupSymbol<func::FuncOp>("main");
-    auto chosen = target::targetFor(target);
+    ModuleOp module = this->getOperation();
+    auto main = module.lookupSymbol<func::FuncOp>("main");
+    auto chosen = target::targetFor(this->target);
     llvm::Error error = chosen.takeError();
-    if (!error && failed(verifyStage(getOperation())))
-      return signalPassFailure();
+    if (!error && failed(verifyStage(module)))
+      return this->signalPassFailure();
     if (!error && !main)
       error = makeError(ErrorCode::Usage, "there is no function @main");
     if (!error)
-      error = run(getOperation(), main, *chosen, (*chosen)->machine(workers));
+      error = run(module, main, *chosen, (*chosen)->machine(this->workers));
     if (error) {
-      getOperation().emitError() << llvm::toString(std::move(error));
-      signalPassFailure();
+      module.emitError() << llvm::toString(std::move(error));
+      this->signalPassFailure();
     }
   }
-
-  Pass::Option<std::string> target{*this, "target", llvm::cl::init("x86-64-v3"),
-                                   llvm::cl::desc("as of heddle compile --target")};
-  Pass::Option<int64_t> workers{*this, "workers", llvm::cl::init(2),
-                                llvm::cl::desc("threads of a run")};
 };
 
-struct PlanPass final : Stage {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PlanPass)
-  PlanPass() : Stage(TypeID::get<PlanPass>()) {}
-  PlanPass(const PlanPass &other) : Stage(other) {}
-  StringRef getName() const final { return "PlanPass"; }
-  std::unique_ptr<Pass> clonePass() const final { return std::make_unique<PlanPass>(*this); }
-  StringRef getArgument() const final { return "heddle-plan"; }
-  StringRef getDescription() const final {
-    return "groups, and a card with its knobs for each, as the rules choose them";
-  }
+struct PlanPass : Stage<impl::PlanPassBase<PlanPass>> {
+  using Stage::Stage;
 
   llvm::Error run(ModuleOp module, func::FuncOp, std::shared_ptr<const target::Target> target,
                   const program::Machine &machine) final {
@@ -93,10 +74,6 @@ struct PlanPass final : Stage {
       emitRemark(module.getLoc()) << each.group << " is no " << each.step << ": " << each.why;
     return llvm::Error::success();
   }
-
-  Pass::ListOption<std::string> without{*this, "without", llvm::cl::desc("layers to leave out")};
-  Pass::Option<int64_t> memory{*this, "memory", llvm::cl::init(0),
-                               llvm::cl::desc("as of heddle compile --memory, in bytes")};
 };
 
 /// Refuses schedules that no chooser would have made: their mechanism does not serve the group.
@@ -116,16 +93,8 @@ static llvm::Error checkSchedules(func::FuncOp main, const program::Machine &mac
   return problems;
 }
 
-struct LowerPass final : Stage {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerPass)
-  LowerPass() : Stage(TypeID::get<LowerPass>()) {}
-  LowerPass(const LowerPass &other) : Stage(other) {}
-  StringRef getName() const final { return "LowerPass"; }
-  std::unique_ptr<Pass> clonePass() const final { return std::make_unique<LowerPass>(*this); }
-  StringRef getArgument() const final { return "heddle-lower"; }
-  StringRef getDescription() const final {
-    return "the kernels of all groups, and the program around them";
-  }
+struct LowerPass : Stage<impl::LowerPassBase<LowerPass>> {
+  using Stage::Stage;
 
   llvm::Error run(ModuleOp, func::FuncOp main, std::shared_ptr<const target::Target>,
                   const program::Machine &machine) final {
@@ -139,14 +108,8 @@ struct LowerPass final : Stage {
   }
 };
 
-struct RematerialisePass final : PassWrapper<RematerialisePass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(RematerialisePass)
-  RematerialisePass() = default;
-  RematerialisePass(const RematerialisePass &other) : PassWrapper(other) {}
-  StringRef getArgument() const final { return "heddle-rematerialise"; }
-  StringRef getDescription() const final {
-    return "groups compute results again, so that few bytes are alive between them";
-  }
+struct RematerialisePass : impl::RematerialisePassBase<RematerialisePass> {
+  using RematerialisePassBase::RematerialisePassBase;
 
   void runOnOperation() final {
     auto main = getOperation().lookupSymbol<func::FuncOp>("main");
@@ -175,34 +138,14 @@ private:
       return main.emitError() << "group '" << problem->first << "': " << problem->second;
     return success();
   }
-
-  Option<int64_t> bytes{*this, "bytes", llvm::cl::init(0),
-                        llvm::cl::desc("the most that may be alive, if that is possible")};
-  Option<double> share{*this, "share", llvm::cl::init(0),
-                       llvm::cl::desc("of the time; instead, the fewest bytes for so much more")};
-  ListOption<std::string> temporaries{
-      *this, "temporaries", llvm::cl::desc("what groups need while they run: group=bytes")};
 };
 
-/// Verifies a module as between two stages.
-struct VerifyPass final : PassWrapper<VerifyPass, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(VerifyPass)
-  StringRef getArgument() const final { return "heddle-verify"; }
-  StringRef getDescription() const final { return "symbols are bound, schedules can be read"; }
+struct VerifyPass : impl::VerifyPassBase<VerifyPass> {
   void runOnOperation() final {
     if (failed(verifyStage(getOperation())))
       signalPassFailure();
   }
 };
 } // namespace
-
-void registerStages() {
-  for (const target::Backend *backend : target::backends())
-    backend->registerPasses();
-  PassRegistration<PlanPass>();
-  PassRegistration<LowerPass>();
-  PassRegistration<RematerialisePass>();
-  PassRegistration<VerifyPass>();
-}
 
 } // namespace heddle::opt

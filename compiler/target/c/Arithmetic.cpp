@@ -2,8 +2,6 @@
 
 #include "compiler/target/c/Printer.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 
 namespace heddle::c {

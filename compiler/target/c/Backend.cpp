@@ -4,7 +4,6 @@
 
 #include "compiler/support/Files.h"
 #include "compiler/target/c/Emit.h"
-#include "compiler/target/c/Passes.h"
 
 namespace heddle::c {
 namespace {

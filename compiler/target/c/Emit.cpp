@@ -8,22 +8,21 @@
 #include "compiler/target/floats/NarrowFloats.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/IR/IRMapping.h"
-#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
 
 namespace heddle::c {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#define GEN_PASS_DEF_PREPAREPASS
+#define GEN_PASS_DEF_PRINTPASS
+#include "compiler/target/c/Passes.h.inc"
+
 namespace {
 
-/// Narrow floats are computed in f32, their conversions with integers; C has the rest.
-struct Prepare : PassWrapper<Prepare, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(Prepare)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry
-        .insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect>();
-  }
+struct PreparePass : impl::PreparePassBase<PreparePass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     target::populateNarrowFloatPatterns(set, /*convertsHalves=*/false);
@@ -32,13 +31,22 @@ struct Prepare : PassWrapper<Prepare, OperationPass<func::FuncOp>> {
   }
   void runOnOperation() override {
     getOperation().walk([](program::PrefetchOp op) { op.erase(); }); // C has no word for it
-    GreedyRewriteConfig config;
-    config.maxIterations = GreedyRewriteConfig::kNoLimit;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+    if (failed(target::applyAll(getOperation(), patterns)))
       signalPassFailure();
   }
   FrozenRewritePatternSet patterns;
+};
+
+struct PrintPass : impl::PrintPassBase<PrintPass> {
+  void runOnOperation() override {
+    auto text = printFunctions(getOperation());
+    if (!text) {
+      getOperation().emitError() << llvm::toString(text.takeError());
+      return signalPassFailure();
+    }
+    llvm::outs() << *text;
+    getOperation().getBody()->clear();
+  }
 };
 
 /// Copies what a value is computed of, where the sizes of inputs decide it; null if they do not.
@@ -136,7 +144,7 @@ llvm::Error check(const program::Program &program) {
 llvm::Error makeReady(ModuleOp module) {
   PassManager manager(module.getContext());
   manager.enableVerifier(false);
-  manager.addNestedPass<func::FuncOp>(std::make_unique<Prepare>());
+  manager.addNestedPass<func::FuncOp>(createPreparePass());
   manager.addNestedPass<func::FuncOp>(createCSEPass());
   manager.addPass(createSymbolDCEPass());
   if (failed(manager.run(module)))
@@ -178,5 +186,7 @@ llvm::Expected<std::string> emit(const program::Program &program) {
   std::string prefix = program::identifierOf(program);
   return declarationsOf(program, prefix) + tablesOf(program) + *functions + entriesOf(prefix);
 }
+
+void registerPasses() { registerGeneratedPasses(); }
 
 } // namespace heddle::c

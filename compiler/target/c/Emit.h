@@ -14,6 +14,9 @@ llvm::Expected<std::string> emit(const program::Program &program);
 /// The functions of a module, after declarations and what they call; makes the module ready first.
 llvm::Expected<std::string> printFunctions(mlir::ModuleOp module);
 
+/// For heddle-opt: each pass by itself.
+void registerPasses();
+
 } // namespace heddle::c
 
 #endif // HEDDLE_TARGET_C_EMIT_H

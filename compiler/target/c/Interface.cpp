@@ -2,8 +2,6 @@
 
 #include "compiler/target/c/Interface.h"
 
-#include "llvm/Support/Path.h"
-
 namespace heddle::c {
 
 const ElementType *elementTypeOf(int32_t dtype) {

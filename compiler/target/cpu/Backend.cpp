@@ -4,11 +4,8 @@
 
 #include "compiler/target/cpu/Clang.h"
 #include "compiler/target/cpu/Jit.h"
-#include "compiler/target/cpu/Passes.h"
+#include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/artefact/Artefact.h"
-
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 
 #include <dlfcn.h>
 

@@ -25,7 +25,6 @@
 #include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
 
 #include <atomic>
-#include <thread>
 
 using namespace mlir;
 

@@ -22,7 +22,6 @@
 #include "mlir/Conversion/VectorToSCF/VectorToSCF.h"
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/Transforms/Passes.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
@@ -34,42 +33,54 @@
 using namespace mlir;
 
 namespace heddle::cpu {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#define GEN_PASS_DEF_LOWERPROGRAMPASS
+#define GEN_PASS_DEF_EXPANDARITHMETICPASS
+#define GEN_PASS_DEF_LOWERLOOPSPASS
+#define GEN_PASS_DEF_CALLLIBMPASS
+#define GEN_PASS_DEF_CONVERTSIGNATURESPASS
+#define GEN_PASS_DEF_FLATTENVECTORSPASS
+#define GEN_PASS_DEF_CONVERTBODIESPASS
+#define GEN_PASS_DEF_MOVEHALVESPASS
+#include "compiler/target/cpu/Passes.h.inc"
+
 namespace {
 
-/// Rewrites ops of the program dialect as ops of LLVM.
-struct LowerProgram : PassWrapper<LowerProgram, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerProgram)
-  explicit LowerProgram(const cpu::Target &target) : target(target) {}
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, vector::VectorDialect, LLVM::LLVMDialect>();
-  }
+struct LowerProgramPass : impl::LowerProgramPassBase<LowerProgramPass> {
+  using LowerProgramPassBase::LowerProgramPassBase;
+  LowerProgramPass() = default;
+  explicit LowerProgramPass(const Target &given) : given(&given) {}
   void runOnOperation() override {
-    if (failed(lowerProgram(getOperation(), target)))
+    auto chosen = given ? *given : targetFor(target);
+    if (!chosen) {
+      getOperation()->emitError() << llvm::toString(chosen.takeError());
+      return signalPassFailure();
+    }
+    auto lowered = getOperation()->walk<WalkOrder::PreOrder>([&](func::FuncOp function) {
+      bool hasFailed = failed(lowerProgram(function, *chosen));
+      return hasFailed ? WalkResult::interrupt() : WalkResult::skip();
+    });
+    if (lowered.wasInterrupted())
       signalPassFailure();
   }
-  const cpu::Target &target;
+  const Target *given = nullptr;
 };
 
-/// Math on f32 by polynomials, narrow floats in f32, divisions and roundings in plain arithmetic.
-struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ExpandArithmetic)
-  explicit ExpandArithmetic(const cpu::Target &target) : target(target) {}
-
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, math::MathDialect, scf::SCFDialect, vector::VectorDialect,
-                    LLVM::LLVMDialect>();
-  }
+struct ExpandArithmeticPass : impl::ExpandArithmeticPassBase<ExpandArithmeticPass> {
+  using ExpandArithmeticPassBase::ExpandArithmeticPassBase;
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    target::populateNarrowFloatPatterns(set, target.f16c);
+    target::populateNarrowFloatPatterns(set, f16c);
     populateMathAlgebraicSimplificationPatterns(set);
-    populateExpPatterns(set, {target.avx512, target.keepsSubnormals});
+    populateExpPatterns(set, {avx512, keepsSubnormals});
     populateTrigonometryPatterns(set);
     populatePowerPatterns(set);
     populateExtremesPatterns(set);
     populateExpandRsqrtPattern(set);
     arith::populateCeilFloorDivExpandOpsPatterns(set);
-    if (target.fma)
+    if (fma)
       populateRemainderPatterns(set);
     else
       populateExpandFmaFPattern(set);
@@ -77,25 +88,13 @@ struct ExpandArithmetic : PassWrapper<ExpandArithmetic, OperationPass<func::Func
     return success();
   }
   void runOnOperation() override {
-    GreedyRewriteConfig config;
-    config.maxIterations = GreedyRewriteConfig::kNoLimit;
-    config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
-    if (failed(applyPatternsAndFoldGreedily(getOperation(), patterns, config)))
+    if (failed(target::applyAll(getOperation(), patterns)))
       signalPassFailure();
   }
-
-  const cpu::Target &target;
   FrozenRewritePatternSet patterns;
 };
 
-/// Loops and branches become blocks, the last ones first, but for loops with a condition. A dialect
-/// conversion would note each op that splitting a block moves, which is quadratic in the length of
-/// the function that launches the kernels.
-struct LowerLoops : PassWrapper<LowerLoops, OperationPass<func::FuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(LowerLoops)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, cf::ControlFlowDialect>();
-  }
+struct LowerLoopsPass : impl::LowerLoopsPassBase<LowerLoopsPass> {
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
     populateSCFToControlFlowConversionPatterns(set);
@@ -136,13 +135,7 @@ private:
   FrozenRewritePatternSet patterns;
 };
 
-/// Calls of libm, lane by lane, if there is neither a polynomial nor an intrinsic of LLVM.
-struct CallLibm : PassWrapper<CallLibm, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CallLibm)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry
-        .insert<arith::ArithDialect, func::FuncDialect, LLVM::LLVMDialect, vector::VectorDialect>();
-  }
+struct CallLibmPass : impl::CallLibmPassBase<CallLibmPass> {
   void runOnOperation() override {
     ConversionTarget target(getContext());
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
@@ -156,12 +149,7 @@ struct CallLibm : PassWrapper<CallLibm, OperationPass<ModuleOp>> {
   }
 };
 
-/// func.func becomes llvm.func; bodies keep their ops.
-struct ConvertSignatures : PassWrapper<ConvertSignatures, OperationPass<ModuleOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertSignatures)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect>();
-  }
+struct ConvertSignaturesPass : impl::ConvertSignaturesPassBase<ConvertSignaturesPass> {
   void runOnOperation() override {
     LLVMTypeConverter converter(&getContext());
     LLVMConversionTarget target(getContext());
@@ -175,12 +163,7 @@ struct ConvertSignatures : PassWrapper<ConvertSignatures, OperationPass<ModuleOp
   }
 };
 
-/// Flattens the remaining vectors of several dimensions.
-struct FlattenVectors : PassWrapper<FlattenVectors, OperationPass<LLVM::LLVMFuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FlattenVectors)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<arith::ArithDialect, vector::VectorDialect, memref::MemRefDialect>();
-  }
+struct FlattenVectorsPass : impl::FlattenVectorsPassBase<FlattenVectorsPass> {
   LogicalResult initialize(MLIRContext *context) override {
     using namespace vector;
     RewritePatternSet set(context);
@@ -202,12 +185,7 @@ struct FlattenVectors : PassWrapper<FlattenVectors, OperationPass<LLVM::LLVMFunc
   FrozenRewritePatternSet patterns;
 };
 
-/// The bodies, all dialects at once.
-struct ConvertBodies : PassWrapper<ConvertBodies, OperationPass<LLVM::LLVMFuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ConvertBodies)
-  void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect>();
-  }
+struct ConvertBodiesPass : impl::ConvertBodiesPassBase<ConvertBodiesPass> {
   void runOnOperation() override {
     LLVMTypeConverter converter(&getContext());
     LLVMConversionTarget target(getContext());
@@ -225,12 +203,8 @@ struct ConvertBodies : PassWrapper<ConvertBodies, OperationPass<LLVM::LLVMFuncOp
   }
 };
 
-/// Floats of 16 bits that the CPU has no instructions for are only moved from here on; as bits,
-/// since LLVM 19 converts what it moves without instructions through calls that no library of ours
-/// has.
-struct MoveHalvesAsBits : PassWrapper<MoveHalvesAsBits, OperationPass<LLVM::LLVMFuncOp>> {
-  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(MoveHalvesAsBits)
-  MoveHalvesAsBits(bool movesF16, bool movesBF16) : movesF16(movesF16), movesBF16(movesBF16) {}
+struct MoveHalvesPass : impl::MoveHalvesPassBase<MoveHalvesPass> {
+  using MoveHalvesPassBase::MoveHalvesPassBase;
   bool isMoved(Type type) const {
     return (movesF16 && type.isF16()) || (movesBF16 && type.isBF16());
   }
@@ -253,32 +227,30 @@ struct MoveHalvesAsBits : PassWrapper<MoveHalvesAsBits, OperationPass<LLVM::LLVM
     replacer.recursivelyReplaceElementsIn(getOperation(), /*replaceAttrs=*/true,
                                           /*replaceLocs=*/false, /*replaceTypes=*/true);
   }
-
-private:
-  bool movesF16, movesBF16;
 };
 
 void buildPipeline(PassManager &manager, const cpu::Target &target) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
-  functions.addPass(std::make_unique<LowerProgram>(target));
+  functions.addPass(std::make_unique<LowerProgramPass>(target));
   functions.addPass(createConvertVectorToSCFPass());
   functions.addPass(createLowerAffinePass());
-  functions.addPass(std::make_unique<ExpandArithmetic>(target));
+  functions.addPass(
+      createExpandArithmeticPass({target.f16c, target.avx512, target.fma, target.keepsSubnormals}));
   functions.addPass(createCSEPass());
   manager.addPass(createConvertMathToFuncs()); // powers of integers
-  manager.addPass(std::make_unique<CallLibm>());
+  manager.addPass(createCallLibmPass());
   OpPassManager &loops = manager.nest<func::FuncOp>();
-  loops.addPass(std::make_unique<LowerLoops>());
+  loops.addPass(createLowerLoopsPass());
   loops.addPass(createConvertSCFToCFPass()); // the remaining loops, which have a condition
   loops.addPass(memref::createExpandStridedMetadataPass());
   loops.addPass(createLowerAffinePass());
-  manager.addPass(std::make_unique<ConvertSignatures>());
+  manager.addPass(createConvertSignaturesPass());
   OpPassManager &bodies = manager.nest<LLVM::LLVMFuncOp>();
-  bodies.addPass(std::make_unique<FlattenVectors>());
-  bodies.addPass(std::make_unique<ConvertBodies>());
+  bodies.addPass(createFlattenVectorsPass());
+  bodies.addPass(createConvertBodiesPass());
   bodies.addPass(createReconcileUnrealizedCastsPass());
   if (!target.bf16 || !target.f16c)
-    bodies.addPass(std::make_unique<MoveHalvesAsBits>(!target.f16c, !target.bf16));
+    bodies.addPass(createMoveHalvesPass({!target.f16c, !target.bf16}));
 }
 
 } // namespace
@@ -298,5 +270,7 @@ llvm::Error lowerToLLVM(ModuleOp module, const cpu::Target &target) {
                      "internal error: kernels could not be lowered to LLVM: " + first);
   return llvm::Error::success();
 }
+
+void registerPasses() { registerGeneratedPasses(); }
 
 } // namespace heddle::cpu

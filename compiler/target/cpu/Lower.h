@@ -10,6 +10,9 @@ namespace heddle::cpu {
 /// Leaves only the LLVM dialect in `module`. The target decides what has an instruction.
 llvm::Error lowerToLLVM(mlir::ModuleOp module, const Target &target);
 
+/// For heddle-opt: each pass by itself.
+void registerPasses();
+
 /// Lowers ops of the program dialect in a function, and their types, to those of LLVM, the offsets
 /// in heddle_call_t, and the target's own instructions.
 mlir::LogicalResult lowerProgram(mlir::func::FuncOp function, const Target &target);

@@ -16,7 +16,6 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/X86TargetParser.h"
 
-#include <set>
 #include <unistd.h>
 
 namespace heddle::cpu {

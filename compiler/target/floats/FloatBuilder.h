@@ -16,22 +16,25 @@ public:
   /// The shape with elements of another type.
   FloatBuilder as(mlir::Type element) const { return FloatBuilder(b, loc, like(element)); }
 
+  template <typename Op, typename... Arguments> Op make(Arguments &&...arguments) {
+    return b.create<Op>(loc, std::forward<Arguments>(arguments)...);
+  }
   Value constant(double value) { return splat(type, b.getFloatAttr(element(), value)); }
   Value bits(int64_t value) { return splat(bitsType(), b.getIntegerAttr(bitsElement(), value)); }
-  Value add(Value x, Value y) { return b.create<mlir::arith::AddFOp>(loc, x, y); }
-  Value sub(Value x, Value y) { return b.create<mlir::arith::SubFOp>(loc, x, y); }
-  Value mul(Value x, Value y) { return b.create<mlir::arith::MulFOp>(loc, x, y); }
-  Value div(Value x, Value y) { return b.create<mlir::arith::DivFOp>(loc, x, y); }
-  Value neg(Value x) { return b.create<mlir::arith::NegFOp>(loc, x); }
-  Value abs(Value x) { return b.create<mlir::math::AbsFOp>(loc, x); }
-  Value sqrt(Value x) { return b.create<mlir::math::SqrtOp>(loc, x); }
-  Value withSignOf(Value x, Value y) { return b.create<mlir::math::CopySignOp>(loc, x, y); }
-  Value fma(Value x, Value y, Value z) { return b.create<mlir::math::FmaOp>(loc, x, y, z); }
+  Value add(Value x, Value y) { return make<mlir::arith::AddFOp>(x, y); }
+  Value sub(Value x, Value y) { return make<mlir::arith::SubFOp>(x, y); }
+  Value mul(Value x, Value y) { return make<mlir::arith::MulFOp>(x, y); }
+  Value div(Value x, Value y) { return make<mlir::arith::DivFOp>(x, y); }
+  Value neg(Value x) { return make<mlir::arith::NegFOp>(x); }
+  Value abs(Value x) { return make<mlir::math::AbsFOp>(x); }
+  Value sqrt(Value x) { return make<mlir::math::SqrtOp>(x); }
+  Value withSignOf(Value x, Value y) { return make<mlir::math::CopySignOp>(x, y); }
+  Value fma(Value x, Value y, Value z) { return make<mlir::math::FmaOp>(x, y, z); }
   Value is(Compare predicate, Value x, Value y) {
-    return b.create<mlir::arith::CmpFOp>(loc, predicate, x, y);
+    return make<mlir::arith::CmpFOp>(predicate, x, y);
   }
   Value select(Value condition, Value x, Value y) {
-    return b.create<mlir::arith::SelectOp>(loc, condition, x, y);
+    return make<mlir::arith::SelectOp>(condition, x, y);
   }
   /// As one x86 instruction each; a NaN in x stays.
   Value atMost(Value x, double limit) {
@@ -42,11 +45,10 @@ public:
     Value c = constant(limit);
     return select(is(Compare::OGT, c, x), c, x);
   }
-  Value toBits(Value x) { return b.create<mlir::arith::BitcastOp>(loc, bitsType(), x); }
-  Value fromBits(Value x) { return b.create<mlir::arith::BitcastOp>(loc, type, x); }
-  Value toInt(Value x) { return b.create<mlir::arith::FPToSIOp>(loc, bitsType(), x); }
-  Value fromInt(Value x) { return b.create<mlir::arith::SIToFPOp>(loc, type, x); }
-  template <typename Op> Value make(Value x, Value y) { return b.create<Op>(loc, x, y); }
+  Value toBits(Value x) { return make<mlir::arith::BitcastOp>(bitsType(), x); }
+  Value fromBits(Value x) { return make<mlir::arith::BitcastOp>(type, x); }
+  Value toInt(Value x) { return make<mlir::arith::FPToSIOp>(bitsType(), x); }
+  Value fromInt(Value x) { return make<mlir::arith::SIToFPOp>(type, x); }
   /// First coefficient: of the highest power.
   Value horner(Value x, llvm::ArrayRef<double> coefficients) {
     Value sum = constant(coefficients.front());
@@ -70,9 +72,9 @@ public:
 private:
   Value splat(mlir::Type type, mlir::TypedAttr value) {
     if (auto vector = llvm::dyn_cast<mlir::VectorType>(type))
-      return b.create<mlir::arith::ConstantOp>(
-          loc, mlir::DenseElementsAttr::get(vector, llvm::ArrayRef<mlir::Attribute>(value)));
-    return b.create<mlir::arith::ConstantOp>(loc, value);
+      return make<mlir::arith::ConstantOp>(
+          mlir::DenseElementsAttr::get(vector, llvm::ArrayRef<mlir::Attribute>(value)));
+    return make<mlir::arith::ConstantOp>(value);
   }
 };
 

@@ -5,8 +5,6 @@
 
 #include "compiler/target/floats/FloatBuilder.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace heddle::target {
@@ -61,7 +59,7 @@ struct Bits {
   Value bor(Value x, Value y) { return f.make<arith::OrIOp>(x, y); }
   Value add(Value x, int64_t n) { return f.make<arith::AddIOp>(x, f.bits(n)); }
   Value is(arith::CmpIPredicate predicate, Value x, int64_t y) {
-    return f.b.create<arith::CmpIOp>(f.loc, predicate, x, f.bits(y));
+    return f.make<arith::CmpIOp>(predicate, x, f.bits(y));
   }
 };
 
@@ -237,6 +235,13 @@ void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool convertsHalve
   Conversions how{convertsHalves};
   patterns.add<ExpandExtension, ExpandTruncation>(patterns.getContext(), how);
   patterns.add<ComputeInF32>(patterns.getContext());
+}
+
+LogicalResult applyAll(Operation *root, const FrozenRewritePatternSet &patterns) {
+  GreedyRewriteConfig config;
+  config.maxIterations = GreedyRewriteConfig::kNoLimit;
+  config.enableRegionSimplification = GreedySimplifyRegionLevel::Disabled;
+  return applyPatternsAndFoldGreedily(root, patterns, config);
 }
 
 } // namespace heddle::target

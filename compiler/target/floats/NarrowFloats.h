@@ -10,6 +10,9 @@ namespace heddle::target {
 /// those between f16 and f32 where the target has instructions (`convertsHalves`).
 void populateNarrowFloatPatterns(mlir::RewritePatternSet &patterns, bool convertsHalves);
 
+/// Applies the patterns below `root` until none fits; blocks stay as they are.
+mlir::LogicalResult applyAll(mlir::Operation *root, const mlir::FrozenRewritePatternSet &patterns);
+
 } // namespace heddle::target
 
 #endif // HEDDLE_TARGET_FLOATS_NARROWFLOATS_H

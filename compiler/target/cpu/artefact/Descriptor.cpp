@@ -8,7 +8,6 @@
 
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DerivedTypes.h"
-#include "llvm/Support/Path.h"
 
 namespace heddle::cpu {
 namespace {

@@ -4,8 +4,6 @@
 
 #include "compiler/target/cpu/Versioned.h"
 
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 #include <cerrno>

@@ -5,8 +5,6 @@
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/math/FloatMath.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 #include <limits>
 
 using namespace mlir;

@@ -5,8 +5,6 @@
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/math/FloatMath.h"
 
-#include "mlir/IR/Matchers.h"
-
 #include <limits>
 
 using namespace mlir;
@@ -26,7 +24,7 @@ Value general(FloatMath &f, bool isMax, bool keepsZeros, Value x, Value y) {
   if (!keepsZeros) // x in place of the constant would make one choice of both, but a longer one
     return f.select(isNan, f.constant(std::numeric_limits<double>::quiet_NaN()), result);
   // Equal numbers differ only if they are zeros, in their signs.
-  Value merged = isMax ? f.make<arith::AndIOp>(f.toBits(x), f.toBits(y))
+  Value merged = isMax ? Value(f.make<arith::AndIOp>(f.toBits(x), f.toBits(y)))
                        : f.make<arith::OrIOp>(f.toBits(x), f.toBits(y));
   return f.select(isNan, x, f.select(f.is(C::OEQ, x, y), f.fromBits(merged), result));
 }

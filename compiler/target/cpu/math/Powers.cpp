@@ -5,7 +5,6 @@
 #include "compiler/target/cpu/math/FloatMath.h"
 
 #include "mlir/Dialect/Math/Transforms/Passes.h"
-#include "mlir/IR/Matchers.h"
 
 #include <limits>
 
@@ -22,11 +21,9 @@ Value wideLog(FloatMath &d, Value x) {
   constexpr int64_t rootHalf = 0x3fe6a09e667f3bcd;
   Value shifted = d.make<arith::SubIOp>(d.toBits(x), d.bits(rootHalf));
   Type i32 = d.like(d.b.getI32Type());
-  Value exponent =
-      d.b.create<arith::TruncIOp>(d.loc, i32, d.make<arith::ShRUIOp>(shifted, d.bits(32)));
+  Value exponent = d.make<arith::TruncIOp>(i32, d.make<arith::ShRUIOp>(shifted, d.bits(32)));
   FloatMath f = d.as(d.b.getF32Type());
-  exponent =
-      d.b.create<arith::SIToFPOp>(d.loc, d.type, f.make<arith::ShRSIOp>(exponent, f.bits(20)));
+  exponent = d.make<arith::SIToFPOp>(d.type, f.make<arith::ShRSIOp>(exponent, f.bits(20)));
   Value mantissa = d.fromBits(d.make<arith::AddIOp>(
       d.make<arith::AndIOp>(shifted, d.bits(0xfffffffffffff)), d.bits(rootHalf)));
   Value one = d.constant(1);
@@ -55,11 +52,11 @@ Value wideExp(FloatMath &d, Value x) {
 /// C's pow, with all of its special cases.
 Value power(FloatMath &f, Value x, Value y) {
   FloatMath d = f.as(f.b.getF64Type());
-  auto widen = [&](Value v) -> Value { return f.b.create<arith::ExtFOp>(f.loc, d.type, v); };
-  auto truncated = [&](Value v) -> Value { return f.b.create<math::TruncOp>(f.loc, v); };
+  auto widen = [&](Value v) -> Value { return f.make<arith::ExtFOp>(d.type, v); };
+  auto truncated = [&](Value v) -> Value { return f.make<math::TruncOp>(v); };
   Value ax = f.abs(x), one = f.constant(1);
   Value wide = wideExp(d, d.mul(widen(y), wideLog(d, widen(ax))));
-  Value result = f.b.create<arith::TruncFOp>(f.loc, f.type, wide);
+  Value result = f.make<arith::TruncFOp>(f.type, wide);
 
   Value whole = f.is(C::OEQ, truncated(y), y), half = f.mul(y, f.constant(0.5));
   Value odd = f.make<arith::AndIOp>(whole, f.is(C::UNE, truncated(half), half));

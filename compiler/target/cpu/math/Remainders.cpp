@@ -16,7 +16,7 @@ constexpr StringLiteral kByLibm = "heddle.by_libm";
 /// rounded down to the one before, so the quotient is right or, from below, one too large; both
 /// remainders need no more bits than y has.
 Value byDivision(FloatMath &f, Value x, Value y, Value quotient) {
-  Value q = f.b.create<math::TruncOp>(f.loc, quotient);
+  Value q = f.make<math::TruncOp>(quotient);
   Value r = f.fma(f.neg(q), y, x);
   Value wrongSide = f.is(C::OLT, f.mul(f.withSignOf(f.constant(1), x), r), f.constant(0));
   r = f.select(wrongSide, f.add(r, f.withSignOf(y, x)), r);

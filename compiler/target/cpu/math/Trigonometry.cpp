@@ -20,15 +20,15 @@ struct Quadrant {
 
 Quadrant reduce(FloatMath &f, Value x) {
   FloatMath d = f.as(f.b.getF64Type());
-  Value wide = f.b.create<arith::ExtFOp>(f.loc, d.type, x);
+  Value wide = f.make<arith::ExtFOp>(d.type, x);
   Value magic = d.constant(6755399441055744.0); // 1.5 * 2^52: the sum has no room for a fraction
   Value sum = d.fma(wide, d.constant(2 / pi), magic);
   Value n = d.sub(sum, magic);
   // pi / 2 in two parts; the product with the first one is exact.
   Value rest = d.sub(wide, d.mul(n, d.constant(1.57079632673412561417)));
   rest = d.fma(n, d.constant(-6.07710050650619224932e-11), rest);
-  Value r = f.b.create<arith::TruncFOp>(f.loc, f.type, rest);
-  Value number = f.b.create<arith::TruncIOp>(f.loc, f.bitsType(), d.toBits(sum));
+  Value r = f.make<arith::TruncFOp>(f.type, rest);
+  Value number = f.make<arith::TruncIOp>(f.bitsType(), d.toBits(sum));
   Value z = f.mul(r, r);
   Value p = f.horner(z, {-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1});
   Value sin = f.withSignOf(f.fma(f.mul(p, z), r, r), r);
@@ -38,8 +38,8 @@ Quadrant reduce(FloatMath &f, Value x) {
 }
 
 Value isOdd(FloatMath &f, Value number) {
-  return f.b.create<arith::CmpIOp>(f.loc, arith::CmpIPredicate::ne,
-                                   f.make<arith::AndIOp>(number, f.bits(1)), f.bits(0));
+  return f.make<arith::CmpIOp>(arith::CmpIPredicate::ne, f.make<arith::AndIOp>(number, f.bits(1)),
+                               f.bits(0));
 }
 
 /// Negated where bit 1 of `number` is set.
@@ -95,10 +95,10 @@ template <typename Op, Value (*near)(FloatMath &, Value)> Value periodic(FloatMa
   if (auto type = dyn_cast<VectorType>(far.getType())) {
     auto flat = VectorType::get(type.getNumElements(), type.getElementType());
     far = f.b.createOrFold<vector::ShapeCastOp>(f.loc, flat, far);
-    far = f.b.create<vector::ReductionOp>(f.loc, vector::CombiningKind::OR, far);
+    far = f.make<vector::ReductionOp>(vector::CombiningKind::OR, far);
   }
-  auto choice = f.b.create<scf::IfOp>(
-      f.loc, far,
+  auto choice = f.make<scf::IfOp>(
+      far,
       [&](OpBuilder &b, Location loc) { b.create<scf::YieldOp>(loc, laneByLane<Op>(b, loc, x)); },
       [&](OpBuilder &b, Location loc) {
         FloatMath inner(b, loc, x.getType());
@@ -163,8 +163,7 @@ Value atan2(FloatMath &f, Value y, Value x) {
                    f.select(f.is(C::OEQ, high, f.constant(0)), ratio, f.constant(1)), ratio);
   Value angle = atanPositive(f, ratio);
   angle = f.select(steep, f.sub(f.constant(pi / 2), angle), angle);
-  Value negative =
-      f.b.create<arith::CmpIOp>(f.loc, arith::CmpIPredicate::slt, f.toBits(x), f.bits(0));
+  Value negative = f.make<arith::CmpIOp>(arith::CmpIPredicate::slt, f.toBits(x), f.bits(0));
   angle = f.select(negative, f.sub(f.constant(pi), angle), angle);
   Value unordered = f.is(C::UNO, x, y);
   return f.select(unordered, f.add(x, y), f.withSignOf(angle, y));

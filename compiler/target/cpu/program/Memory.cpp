@@ -3,8 +3,6 @@
 #include "compiler/program/Dialect.h"
 #include "compiler/target/cpu/program/Ops.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 using namespace mlir;
 
 namespace heddle::cpu {

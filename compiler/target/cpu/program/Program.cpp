@@ -5,8 +5,6 @@
 #include "compiler/target/cpu/Lower.h"
 #include "compiler/target/cpu/program/Ops.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-
 using namespace mlir;
 
 namespace heddle::cpu {

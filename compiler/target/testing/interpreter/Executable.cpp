@@ -228,10 +228,6 @@ int32_t Executable::report(const Run &run) {
   return messages.size();
 }
 
-static Bits bitsOf(const void *pointer) {
-  return Bits{uint64_t(reinterpret_cast<uintptr_t>(pointer))};
-}
-
 int32_t Executable::interpretSizes(const int64_t *symbols, int64_t *arenas, int64_t *outputDims,
                                    int64_t *values) {
   Run run(*code, nullptr);

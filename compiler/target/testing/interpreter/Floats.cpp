@@ -4,8 +4,6 @@
 #include "compiler/target/testing/interpreter/Interpreter.h"
 #include "compiler/target/testing/interpreter/Numbers.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace heddle::interpreter {
@@ -14,35 +12,23 @@ using Unary = double (*)(double x);
 using Binary = double (*)(double x, double y);
 
 static Action eachOf(Unary function) {
-  return [function](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = bitsOf(function(realOf(x[i], step.element)), step.resultElement);
-  };
+  return laneByLane([function](const Step &step, auto x) {
+    return bitsOf(function(realOf(x(0), step.element)), step.resultElement);
+  });
 }
 
 static Action eachOfTwo(Binary function) {
-  return [function](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]], &y = activation.values[step.operands[1]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = bitsOf(function(realOf(x[i], step.element), realOf(y[i], step.element)),
-                         step.resultElement);
-  };
+  return laneByLane([function](const Step &step, auto x) {
+    return bitsOf(function(realOf(x(0), step.element), realOf(x(1), step.element)),
+                  step.resultElement);
+  });
 }
 
 /// Changes the sign, the highest bit, alone.
 static Action ofSign(uint64_t (*function)(uint64_t x, uint64_t sign)) {
-  return [function](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = function(x[i], uint64_t(1) << (step.width - 1));
-  };
+  return laneByLane([function](const Step &step, auto x) {
+    return function(x(0), uint64_t(1) << (step.width - 1));
+  });
 }
 
 /// A NaN wins, and -0 is less than 0.
@@ -57,68 +43,6 @@ static double minimum(double x, double y) {
   return x == y && !std::signbit(y) ? x : y;
 }
 
-static bool holds(arith::CmpFPredicate predicate, double x, double y) {
-  using P = arith::CmpFPredicate;
-  bool isUnordered = std::isnan(x) || std::isnan(y);
-  switch (predicate) {
-  case P::AlwaysFalse:
-    return false;
-  case P::AlwaysTrue:
-    return true;
-  case P::OEQ:
-    return x == y;
-  case P::OGT:
-    return x > y;
-  case P::OGE:
-    return x >= y;
-  case P::OLT:
-    return x < y;
-  case P::OLE:
-    return x <= y;
-  case P::ONE:
-    return x < y || x > y;
-  case P::ORD:
-    return !isUnordered;
-  case P::UEQ:
-    return !(x < y || x > y);
-  case P::UGT:
-    return !(x <= y);
-  case P::UGE:
-    return !(x < y);
-  case P::ULT:
-    return !(x >= y);
-  case P::ULE:
-    return !(x > y);
-  case P::UNE:
-    return x != y;
-  case P::UNO:
-    return isUnordered;
-  }
-  llvm_unreachable("all predicates are above");
-}
-
-static void compare(Run &, Activation &activation, const Step &step) {
-  auto predicate = cast<arith::CmpFOp>(step.op).getPredicate();
-  const Bits &x = activation.values[step.operands[0]], &y = activation.values[step.operands[1]];
-  Bits &result = activation.values[step.results[0]];
-  result.resize(step.lanes);
-  for (size_t i = 0; i < step.lanes; ++i)
-    result[i] = holds(predicate, realOf(x[i], step.element), realOf(y[i], step.element));
-}
-
-static void multiplyAdd(Run &, Activation &activation, const Step &step) {
-  const Bits &x = activation.values[step.operands[0]], &y = activation.values[step.operands[1]];
-  const Bits &z = activation.values[step.operands[2]];
-  Bits &result = activation.values[step.results[0]];
-  result.resize(step.lanes);
-  for (size_t i = 0; i < step.lanes; ++i) {
-    double a = realOf(x[i], step.element), b = realOf(y[i], step.element);
-    double c = realOf(z[i], step.element);
-    double sum = step.element.isF32() ? std::fma(float(a), float(b), float(c)) : std::fma(a, b, c);
-    result[i] = bitsOf(sum, step.resultElement);
-  }
-}
-
 /// Converts to an integer: a value outside of so many bits becomes the least of them.
 static uint64_t integerOf(double x, unsigned width, bool isSigned) {
   double end = std::ldexp(1.0, width <= 32 ? 31 : 63), unsignedEnd = std::ldexp(1.0, 64);
@@ -130,28 +54,19 @@ static uint64_t integerOf(double x, unsigned width, bool isSigned) {
 }
 
 static Action toInteger(bool isSigned) {
-  return [isSigned](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = narrowed(integerOf(realOf(x[i], step.element), step.resultWidth, isSigned),
-                           step.resultWidth);
-  };
+  return laneByLane([isSigned](const Step &step, auto x) {
+    return narrowed(integerOf(realOf(x(0), step.element), step.resultWidth, isSigned),
+                    step.resultWidth);
+  });
 }
 
 static Action fromInteger(bool isSigned) {
-  return [isSigned](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i) {
-      int64_t number = withSign(x[i], step.width);
-      double real = step.resultElement.isF64() ? (isSigned ? double(number) : double(x[i]))
-                                               : (isSigned ? float(number) : float(x[i]));
-      result[i] = bitsOf(real, step.resultElement);
-    }
-  };
+  return laneByLane([isSigned](const Step &step, auto x) {
+    int64_t number = withSign(x(0), step.width);
+    double real = step.resultElement.isF64() ? (isSigned ? double(number) : double(x(0)))
+                                             : (isSigned ? float(number) : float(x(0)));
+    return bitsOf(real, step.resultElement);
+  });
 }
 
 static void addFunctions(Actions &actions) {
@@ -171,7 +86,12 @@ static void addFunctions(Actions &actions) {
   actions["math.powf"] = eachOfTwo(std::pow);
   actions["math.atan2"] = eachOfTwo(std::atan2);
   actions["math.copysign"] = eachOfTwo(std::copysign);
-  actions["math.fma"] = multiplyAdd;
+  actions["math.fma"] = laneByLane([](const Step &step, auto x) {
+    double a = realOf(x(0), step.element), b = realOf(x(1), step.element);
+    double c = realOf(x(2), step.element);
+    double sum = step.element.isF32() ? std::fma(float(a), float(b), float(c)) : std::fma(a, b, c);
+    return bitsOf(sum, step.resultElement);
+  });
 }
 
 void addFloats(Actions &actions) {
@@ -187,7 +107,10 @@ void addFloats(Actions &actions) {
   actions["arith.minimumf"] = eachOfTwo(minimum);
   actions["arith.negf"] = ofSign([](uint64_t x, uint64_t sign) { return x ^ sign; });
   actions["math.absf"] = ofSign([](uint64_t x, uint64_t sign) { return x & ~sign; });
-  actions["arith.cmpf"] = compare;
+  actions["arith.cmpf"] = laneByLane([](const Step &step, auto x) {
+    APFloat a(realOf(x(0), step.element)), b(realOf(x(1), step.element));
+    return arith::applyCmpPredicate(cast<arith::CmpFOp>(step.op).getPredicate(), a, b);
+  });
   for (const char *name : {"arith.extf", "arith.truncf"})
     actions[name] = eachOf([](double x) { return x; });
   actions["arith.fptosi"] = toInteger(true);

@@ -12,27 +12,16 @@ using Unary = uint64_t (*)(uint64_t x, unsigned width);
 using Binary = uint64_t (*)(uint64_t x, uint64_t y, unsigned width);
 using Signed = int64_t (*)(int64_t x, int64_t y);
 
-/// Bits of lane i, or those that all lanes share.
-static uint64_t laneOf(const Bits &bits, size_t i) { return bits.size() == 1 ? bits[0] : bits[i]; }
-
 static Action eachOf(Unary function) {
-  return [function](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = narrowed(function(x[i], step.width), step.resultWidth);
-  };
+  return laneByLane([function](const Step &step, auto x) {
+    return narrowed(function(x(0), step.width), step.resultWidth);
+  });
 }
 
 template <typename Function> static Action eachOfTwo(Function function) {
-  return [function](Run &, Activation &activation, const Step &step) {
-    const Bits &x = activation.values[step.operands[0]], &y = activation.values[step.operands[1]];
-    Bits &result = activation.values[step.results[0]];
-    result.resize(step.lanes);
-    for (size_t i = 0; i < step.lanes; ++i)
-      result[i] = narrowed(function(x[i], y[i], step.width), step.resultWidth);
-  };
+  return laneByLane([function](const Step &step, auto x) {
+    return narrowed(function(x(0), x(1), step.width), step.resultWidth);
+  });
 }
 
 static Action ofUnsigned(Binary function) { return eachOfTwo(function); }
@@ -60,52 +49,6 @@ static int64_t powerOf(int64_t x, int64_t y) {
     if (y % 2)
       result *= base;
   return result;
-}
-
-static bool holds(arith::CmpIPredicate predicate, uint64_t x, uint64_t y, unsigned width) {
-  using P = arith::CmpIPredicate;
-  int64_t a = withSign(x, width), b = withSign(y, width);
-  switch (predicate) {
-  case P::eq:
-    return x == y;
-  case P::ne:
-    return x != y;
-  case P::slt:
-    return a < b;
-  case P::sle:
-    return a <= b;
-  case P::sgt:
-    return a > b;
-  case P::sge:
-    return a >= b;
-  case P::ult:
-    return x < y;
-  case P::ule:
-    return x <= y;
-  case P::ugt:
-    return x > y;
-  case P::uge:
-    return x >= y;
-  }
-  llvm_unreachable("all predicates are above");
-}
-
-static void compare(Run &, Activation &activation, const Step &step) {
-  auto predicate = cast<arith::CmpIOp>(step.op).getPredicate();
-  const Bits &x = activation.values[step.operands[0]], &y = activation.values[step.operands[1]];
-  Bits &result = activation.values[step.results[0]];
-  result.resize(step.lanes);
-  for (size_t i = 0; i < step.lanes; ++i)
-    result[i] = holds(predicate, x[i], y[i], step.width);
-}
-
-static void select(Run &, Activation &activation, const Step &step) {
-  const Bits &condition = activation.values[step.operands[0]];
-  const Bits &x = activation.values[step.operands[1]], &y = activation.values[step.operands[2]];
-  Bits &result = activation.values[step.results[0]];
-  result.resize(step.lanes);
-  for (size_t i = 0; i < step.lanes; ++i)
-    result[i] = laneOf(condition, i) ? x[i] : y[i];
 }
 
 static uint64_t bitsOfNumber(Attribute number) {
@@ -175,8 +118,11 @@ void addIntegers(Actions &actions) {
     actions[name] = same;
   for (const char *name : {"arith.extsi", "arith.index_cast"})
     actions[name] = extended;
-  actions["arith.cmpi"] = compare;
-  actions["arith.select"] = select;
+  actions["arith.cmpi"] = laneByLane([](const Step &step, auto x) {
+    APInt a(step.width, x(0)), b(step.width, x(1));
+    return arith::applyCmpPredicate(cast<arith::CmpIOp>(step.op).getPredicate(), a, b);
+  });
+  actions["arith.select"] = laneByLane([](const Step &, auto x) { return x(0) ? x(1) : x(2); });
   actions["arith.constant"] = constant;
 }
 

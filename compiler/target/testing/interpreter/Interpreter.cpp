@@ -135,6 +135,17 @@ void Run::carryOut(const Body &body, Activation &activation) {
   }
 }
 
+uint64_t wordOf(const Activation &activation, const Step &step, unsigned k) {
+  return activation.values[step.operands[k]][0];
+}
+
+Bits bitsOf(const void *pointer) { return Bits{uint64_t(reinterpret_cast<uintptr_t>(pointer))}; }
+
+void pass(Run &, Activation &activation, const Step &step) {
+  Bits same = activation.values[step.operands[0]];
+  activation.values[step.results[0]] = std::move(same);
+}
+
 static llvm::SmallVector<Bits> valuesOf(const Activation &activation, ArrayRef<unsigned> numbers) {
   return llvm::map_to_vector(numbers, [&](unsigned number) { return activation.values[number]; });
 }
@@ -145,8 +156,8 @@ static void assign(Activation &activation, ArrayRef<unsigned> numbers, ArrayRef<
 }
 
 static void carryOutFor(Run &run, Activation &activation, const Step &step) {
-  auto boundOf = [&](unsigned i) { return int64_t(activation.values[step.operands[i]][0]); };
-  int64_t low = boundOf(0), high = boundOf(1), stride = boundOf(2);
+  int64_t low = wordOf(activation, step, 0), high = wordOf(activation, step, 1);
+  int64_t stride = wordOf(activation, step, 2);
   const Body &body = step.bodies[0];
   auto carried = valuesOf(activation, ArrayRef(step.operands).drop_front(3));
   for (int64_t i = low; i < high && run.problem.empty(); i += stride) {
@@ -176,7 +187,7 @@ static void carryOutWhile(Run &run, Activation &activation, const Step &step) {
 }
 
 static void carryOutIf(Run &run, Activation &activation, const Step &step) {
-  const Body &body = step.bodies[activation.values[step.operands[0]][0] ? 0 : 1];
+  const Body &body = step.bodies[wordOf(activation, step, 0) ? 0 : 1];
   run.carryOut(body, activation);
   if (!step.results.empty() && run.problem.empty())
     assign(activation, step.results, valuesOf(activation, body.results));

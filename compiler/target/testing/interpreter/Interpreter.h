@@ -58,6 +58,27 @@ struct Function {
   mlir::FunctionType type;
 };
 
+/// Operand k, a word or a pointer.
+uint64_t wordOf(const Activation &activation, const Step &step, unsigned k);
+/// A pointer as a value.
+Bits bitsOf(const void *pointer);
+/// The action of ops that give back their operand.
+void pass(Run &, Activation &activation, const Step &step);
+
+/// An action that computes each lane of result 0: `function` gives its bits from the step and from
+/// those of operand k in that lane, `x(k)`; an operand of one lane has it for all.
+template <typename Function> Action laneByLane(Function function) {
+  return [function](Run &, Activation &activation, const Step &step) {
+    Bits &result = activation.values[step.results[0]];
+    result.resize(step.lanes);
+    for (size_t i = 0; i < step.lanes; ++i)
+      result[i] = function(step, [&](unsigned k) {
+        const Bits &bits = activation.values[step.operands[k]];
+        return bits[bits.size() == 1 ? 0 : i];
+      });
+  };
+}
+
 /// The functions of a module, which it has to outlive.
 class Code {
 public:

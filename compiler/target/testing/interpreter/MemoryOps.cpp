@@ -21,10 +21,6 @@ static void write(uint64_t address, uint64_t bits, int64_t bytes) {
   std::memcpy(reinterpret_cast<void *>(address), &bits, bytes);
 }
 
-static uint64_t wordOf(const Activation &activation, const Step &step, unsigned operand) {
-  return activation.values[step.operands[operand]][0];
-}
-
 static void at(Run &, Activation &activation, const Step &step) {
   int64_t bytes = bytesOf(cast<program::AtOp>(step.op).getElement());
   activation.values[step.results[0]] =
@@ -105,13 +101,8 @@ static void array(Run &run, Activation &activation, const Step &step) {
   int64_t words = cast<program::ArrayOp>(step.op).getWords();
   auto made = std::make_unique<int64_t[]>(words);
   run.memory.add(made.get(), 8 * words);
-  activation.values[step.results[0]] = Bits{uint64_t(reinterpret_cast<uintptr_t>(made.get()))};
+  activation.values[step.results[0]] = bitsOf(made.get());
   activation.arrays.push_back(std::move(made));
-}
-
-static void pass(Run &, Activation &activation, const Step &step) {
-  Bits same = activation.values[step.operands[0]];
-  activation.values[step.results[0]] = std::move(same);
 }
 
 static void addChecked(Run &, Activation &activation, const Step &step) {

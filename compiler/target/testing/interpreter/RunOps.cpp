@@ -7,14 +7,6 @@ using namespace mlir;
 
 namespace heddle::interpreter {
 
-static uint64_t wordOf(const Activation &activation, const Step &step, unsigned operand) {
-  return activation.values[step.operands[operand]][0];
-}
-
-static Bits bitsOf(const void *pointer) {
-  return Bits{uint64_t(reinterpret_cast<uintptr_t>(pointer))};
-}
-
 static StringRef spaceOf(Value pointer) {
   return cast<program::PtrType>(pointer.getType()).getSpace();
 }

@@ -3,8 +3,6 @@
 #include "compiler/target/testing/interpreter/Interpreter.h"
 #include "compiler/target/testing/interpreter/Numbers.h"
 
-#include <cmath>
-
 using namespace mlir;
 
 namespace heddle::interpreter {
@@ -14,10 +12,7 @@ static void broadcast(Run &run, Activation &activation, const Step &step) {
   const Bits &x = activation.values[step.operands[0]];
   if (x.size() != 1 && x.size() != step.lanes)
     return run.stop(step, "lanes of several rows are not interpreted");
-  Bits &result = activation.values[step.results[0]];
-  result.resize(step.lanes);
-  for (size_t i = 0; i < step.lanes; ++i)
-    result[i] = x[x.size() == 1 ? 0 : i];
+  activation.values[step.results[0]] = x.size() == 1 ? Bits(step.lanes, x[0]) : Bits(x);
 }
 
 /// Values of the operands, and where the lanes begin that a position names; 1 dimension.
@@ -152,10 +147,7 @@ void addVectors(Actions &actions) {
   actions["vector.insert_strided_slice"] = insertSlice;
   actions["vector.shuffle"] = shuffle;
   actions["vector.bitcast"] = bitcast;
-  actions["vector.shape_cast"] = [](Run &, Activation &activation, const Step &step) {
-    Bits same = activation.values[step.operands[0]];
-    activation.values[step.results[0]] = std::move(same);
-  };
+  actions["vector.shape_cast"] = pass;
   actions["vector.reduction"] = reduce;
 }
 
