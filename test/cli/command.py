@@ -51,20 +51,20 @@ def heddle(*arguments, before=None, stdout=None):
 
 
 def ok(*arguments, **options):
-    """What `heddle ARGUMENTS...` did, which must end well."""
+    """Runs `heddle ARGUMENTS...`, which must end well."""
     done = heddle(*arguments, **options)
     assert done.status == OK, done.output + done.errors
     return done
 
 
 def json_of(*arguments):
-    """What `heddle ARGUMENTS... --json` prints."""
+    """Runs `heddle ARGUMENTS... --json`, and reads its output."""
     return ok(*arguments, "--json").json
 
 
 def fails(*arguments, status=USAGE, says=()):
-    """What `heddle ARGUMENTS...` did, which must end with this status; `says` is a text of its
-    message, or several."""
+    """Runs `heddle ARGUMENTS...`, which must end with this status; `says` is a text of its message,
+    or several."""
     done = heddle(*arguments)
     assert done.status == status, done.output + done.errors
     for text in [says] if isinstance(says, str) else says:
