@@ -14,7 +14,7 @@ namespace heddle::cards {
 static constexpr int64_t kMostWritten = 16;
 
 static bool isWritten(graph::ConstantOp constant) {
-  auto value = dyn_cast<DenseElementsAttr>(constant.getValue());
+  auto value = dyn_cast<DenseElementsAttr>(graph::codesOf(constant.getValue()));
   return value && (value.isSplat() || value.getNumElements() <= kMostWritten);
 }
 

@@ -31,7 +31,7 @@ static Attribute argumentAttr(Value value, StringRef name) {
 /// The value as a constant of the trial: its own, or a random one where the card asks for that.
 static llvm::Expected<ElementsAttr> constantOf(graph::GroupOp group, Value value, Random &random) {
   ElementsAttr own = graph::ownConstant(value);
-  if (own && !isa<DenseElementsAttr>(own))
+  if (own && !isa<DenseElementsAttr>(graph::codesOf(own)))
     return makeError(ErrorCode::Usage, "error: group '" + group.getName() +
                                            "' reads a constant that is not in the text");
   if (own)

@@ -65,6 +65,7 @@ std::vector<float> floatsOf(ElementsAttr value) {
 }
 
 std::string valueRefusal(ElementsAttr value) {
+  value = codesOf(value);
   if (isa<DenseElementsAttr, StoredAttr>(value))
     return "";
   auto resource = dyn_cast<DenseResourceElementsAttr>(value);
@@ -122,6 +123,22 @@ LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
   if (scales && zeros && scales.getShapedType().getShape() != zeros.getShapedType().getShape())
     return emitError() << "scales and zeros of a stored matrix have one shape, but are of "
                        << scales.getShapedType() << " and " << zeros.getShapedType();
+  return success();
+}
+
+LogicalResult BitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, ShapedType type,
+                               ElementsAttr codes) {
+  auto tensor = llvm::dyn_cast<RankedTensorType>(type);
+  if (!tensor || !tensor.hasStaticShape() || !isBits(tensor.getElementType()))
+    return emitError() << "CO2: bits are a static tensor of float4, scale8 or string, but not "
+                       << type;
+  // What a resource holds, a file may say last.
+  if (!llvm::isa<DenseElementsAttr, DenseResourceElementsAttr>(codes))
+    return emitError() << "CO2: codes of bits are neither dense nor a resource";
+  Type storage = storageOf(tensor.getElementType());
+  if (codes.getElementType() != storage || codes.getShapedType().getShape() != tensor.getShape())
+    return emitError() << "CO2: bits of " << type << " are kept as " << storage
+                       << " in the same shape, but the codes are of " << codes.getShapedType();
   return success();
 }
 

@@ -155,13 +155,39 @@ Dim freshSymbol(Operation *anchor, StringRef stem) {
   return Dim::symbol(("$" + stem + "." + Twine(next)).str());
 }
 
+Type storageOf(Type element) {
+  MLIRContext *context = element.getContext();
+  if (isFloat4(element))
+    return IntegerType::get(context, 4, IntegerType::Unsigned);
+  if (isFloat8Scale(element))
+    return IntegerType::get(context, 8, IntegerType::Unsigned);
+  return isString(element) ? IntegerType::get(context, 64) : element;
+}
+
 int64_t bytesOf(Type element) {
   if (isa<ListType>(element))
     return sizeof(void *);
-  return std::max<int64_t>(1, llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+  return std::max<int64_t>(1, llvm::divideCeil(storageOf(element).getIntOrFloatBitWidth(), 8));
+}
+
+ElementsAttr codesOf(ElementsAttr value) {
+  auto bits = dyn_cast<BitsAttr>(value);
+  return bits ? bits.getCodes() : value;
+}
+
+ElementsAttr constantAttr(RankedTensorType type, ElementsAttr codes) {
+  if (!isBits(type.getElementType()))
+    return codes;
+  return BitsAttr::get(type.getContext(), type, codes);
+}
+
+/// The tensor type of the codes of a constant.
+static RankedTensorType codesType(RankedTensorType type) {
+  return RankedTensorType::get(type.getShape(), storageOf(type.getElementType()));
 }
 
 ArrayRef<char> constantBytes(ElementsAttr value, std::vector<char> &storage) {
+  value = codesOf(value);
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
     return resource.getRawHandle().getBlob()->getData();
   if (auto stored = dyn_cast<StoredAttr>(value)) {
@@ -189,6 +215,8 @@ static constexpr int64_t kPrintedElements = 64;
 
 ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes) {
   Type element = type.getElementType();
+  if (isBits(element))
+    return constantAttr(type, constantAttr(codesType(type), bytes));
   int64_t width = bytesOf(element), count = type.getNumElements();
   if (count > kPrintedElements)
     return DenseResourceElementsAttr::get(type, "constant",
@@ -214,13 +242,14 @@ ElementsAttr constantAttr(RankedTensorType type, ArrayRef<char> bytes) {
 ElementsAttr mappedConstantAttr(RankedTensorType type, ArrayRef<char> bytes, StringRef name) {
   if (type.getNumElements() <= kPrintedElements)
     return constantAttr(type, bytes);
-  return DenseResourceElementsAttr::get(type, name.empty() ? StringRef("constant") : name,
-                                        UnmanagedAsmResourceBlob::allocateWithAlign(bytes, 1));
+  return constantAttr(type, DenseResourceElementsAttr::get(
+                                codesType(type), name.empty() ? StringRef("constant") : name,
+                                UnmanagedAsmResourceBlob::allocateWithAlign(bytes, 1)));
 }
 
 std::optional<SmallVector<int64_t>> constantIntegers(Value value) {
   auto constant = value.getDefiningOp<ConstantOp>();
-  auto type = cast<RankedTensorType>(value.getType()).getElementType();
+  Type type = storageOf(value);
   if (!constant || !isa<IntegerType>(type))
     return std::nullopt;
   std::vector<char> storage;
@@ -255,6 +284,12 @@ int32_t onnxTypeOf(Type type) {
     return 19;
   if (type.isFloat8E5M2FNUZ())
     return 20;
+  if (isString(type))
+    return 8;
+  if (isFloat4(type))
+    return 23;
+  if (isFloat8Scale(type))
+    return 24;
   if (auto list = dyn_cast<ListType>(type))
     return onnxTypeOf(list.getElement());
   bool isUnsigned = type.isUnsignedInteger();
@@ -264,15 +299,15 @@ int32_t onnxTypeOf(Type type) {
   case 2:
     return isUnsigned ? 25 : 26;
   case 4:
-    return isFloat4(type) ? 23 : isUnsigned ? 21 : 22;
+    return isUnsigned ? 21 : 22;
   case 8:
-    return isFloat8Scale(type) ? 24 : isUnsigned ? 2 : 3;
+    return isUnsigned ? 2 : 3;
   case 16:
     return isUnsigned ? 4 : 5;
   case 32:
     return isUnsigned ? 12 : 6;
   default:
-    return isString(type) ? 8 : isUnsigned ? 13 : 7;
+    return isUnsigned ? 13 : 7;
   }
 }
 

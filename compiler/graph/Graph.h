@@ -107,11 +107,16 @@ inline int64_t rankOf(mlir::Value value) {
 /// The product of the sizes; that of a ragged tensor is summed over its rows (ragged/Ragged.h).
 Dim elementCount(llvm::ArrayRef<Dim> dims);
 
-/// Element types that are bits of something that is no integer (see Graph.td).
-inline bool isFloat4(mlir::Type element) { return element.isSignedInteger(4); }
-inline bool isFloat8Scale(mlir::Type element) { return element.isSignedInteger(8); }
-inline bool isString(mlir::Type element) { return element.isSignedInteger(64); }
-inline bool isBits(mlir::Type element) { return element.isSignedInteger(); }
+/// Element types that are no numbers to compute with (see Graph.td).
+inline bool isFloat4(mlir::Type element) { return mlir::isa<Float4Type>(element); }
+inline bool isFloat8Scale(mlir::Type element) { return mlir::isa<Scale8Type>(element); }
+inline bool isString(mlir::Type element) { return mlir::isa<StringType>(element); }
+inline bool isBits(mlir::Type element) {
+  return mlir::isa<Float4Type, Scale8Type, StringType>(element);
+}
+/// The integer that such an element is kept as; other element types themselves.
+mlir::Type storageOf(mlir::Type element);
+inline mlir::Type storageOf(mlir::Value value) { return storageOf(elementOf(value)); }
 inline ListType listOf(mlir::Value value) { return mlir::dyn_cast<ListType>(elementOf(value)); }
 /// The kind of a list of one tensor: it stands for a tensor whose rank is known only at run time.
 inline constexpr llvm::StringLiteral kAnyRank = "any_rank";
@@ -165,11 +170,16 @@ std::optional<DimVector> shapeValue(mlir::Value value);
 /// Points into the attribute when it is a dense resource; else `storage` is filled, with the
 /// numbers that a stored matrix stands for.
 llvm::ArrayRef<char> constantBytes(mlir::ElementsAttr value, std::vector<char> &storage);
-/// Elements of a constant of integers (or i1) as int64.
+/// Elements of a constant of integers (or i1) as int64, or its codes.
 std::optional<llvm::SmallVector<int64_t>> constantIntegers(mlir::Value value);
 /// A constant attribute from raw bytes in the form of `constantBytes`; small ones (<= 64 elements)
 /// are printed, larger ones are resources that own a copy.
 mlir::ElementsAttr constantAttr(RankedTensorType type, llvm::ArrayRef<char> bytes);
+/// A constant of `type` from one of the integers that its elements are kept as, which is the
+/// constant itself where they are numbers.
+mlir::ElementsAttr constantAttr(RankedTensorType type, mlir::ElementsAttr codes);
+/// The integers that a constant's elements are kept as: codes of #graph.bits, or the constant.
+mlir::ElementsAttr codesOf(mlir::ElementsAttr value);
 /// As constantAttr, but the bytes stay where they are; they must outlive the context.
 mlir::ElementsAttr mappedConstantAttr(RankedTensorType type, llvm::ArrayRef<char> bytes,
                                       llvm::StringRef name);

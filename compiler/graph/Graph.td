@@ -25,9 +25,9 @@ def Graph_Dialect : Dialect {
     integer is signed, `ui8` is unsigned, `i1` is a truth value. Elementwise ops take operands of one
     shape; `graph.broadcast` makes it. Locations carry the name of the ONNX node.
 
-    A signed integer is no number but the bits of something that moves as integers do: `si4` a
-    float4e2m1, `si8` a float8e8m0, `si64` a string, by its number in the table of strings. That table begins with the
-    module's attribute `graph.strings`; those that come in or are made while running follow.
+    Some elements are no numbers to compute with, and only move, compare equal and become others: `!graph.float4`,
+    `!graph.scale8` and `!graph.string`. Each is kept as an integer: in a constant as `#graph.bits`, in memory, in kernels
+    and in the interpreter as `graph::storageOf` says.
 
     What holds after each stage, beside the constraints of the ops; tests and debug builds hold each stage to it
     (`compiler/pipeline/Verify.h`), all builds the two ends of lowering:
@@ -83,6 +83,38 @@ def Graph_StoredAttr : AttrDef<Graph_Dialect, "Stored", [ElementsAttrInterface]>
           return rows / part.getShapedType().getDimSize(0);
       return rows;
     }
+  }];
+}
+
+def Graph_BitsAttr : AttrDef<Graph_Dialect, "Bits", [ElementsAttrInterface]> {
+  let mnemonic = "bits";
+  let summary = "elements that are no numbers, by the integers that they are kept as";
+  let description = [{
+    `#graph.bits<dense<[0, 2]> : tensor<2xi64>> : tensor<2x!graph.string>`. The codes have the shape of the constant and the
+    storage of its elements.
+  }];
+  let parameters = (ins AttributeSelfTypeParameter<"", "::mlir::ShapedType">:$type, "::mlir::ElementsAttr":$codes);
+  let assemblyFormat = "`<` $codes `>`";
+  let genVerifyDecl = 1;
+}
+
+/// An element that is no number to compute with; graph::storageOf says which integer it is kept as.
+class Graph_BitsType<string name, string word> : TypeDef<Graph_Dialect, name> {
+  let mnemonic = word;
+}
+def Graph_Float4Type : Graph_BitsType<"Float4", "float4"> {
+  let summary = "float4e2m1, kept as ui4";
+  let description = [{ Codes 0 to 7 are 0, 0.5, 1, 1.5, 2, 3, 4 and 6; those from 8 on their negatives. }];
+}
+def Graph_Scale8Type : Graph_BitsType<"Scale8", "scale8"> {
+  let summary = "float8e8m0, a power of two, kept as ui8";
+  let description = [{ Code c is 2^(c - 127), and 255 is NaN. }];
+}
+def Graph_StringType : Graph_BitsType<"String", "string"> {
+  let summary = "text, kept as i64, its number in the table of strings";
+  let description = [{
+    The table begins with the module's attribute `graph.strings`; texts that come in or are made while running follow.
+    Equal texts have one number.
   }];
 }
 

@@ -14,7 +14,8 @@ def Graph_ConstantOp : Graph_Op<"constant", [Pure, ConstantLike, Graph_Leaf,
     DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "a tensor known at compile time";
   let description = "Large values are dense resources, mapped from the model's file and never printed.";
-  let constraints = ["CO1: `value` is dense, a resource of as many bytes as its type takes, or `#graph.stored`."];
+  let constraints = ["CO1: `value` is dense, a resource of as many bytes as its type takes, `#graph.stored`, or `#graph.bits`.",
+    "CO2: codes of `#graph.bits` have its shape, and the integer type that its elements are kept as."];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Graph_Tensor:$result);
   let assemblyFormat = "attr-dict $value";

@@ -352,8 +352,7 @@ LogicalResult RowLengthsOp::verify() {
   auto size = Dim::parse(getSize());
   bool fits = size && size->symbolName() == getSize() && dims.size() <= 2 && !dims.empty() &&
               dims[0] == rows[0] && (!isMask || dims[1] == Dim::symbol(getSize())) &&
-              (isMask ? elementOf(getX()).isIntOrFloat() : elementOf(getX()).isIntOrIndex()) &&
-              !isBits(elementOf(getX()));
+              (isMask ? elementOf(getX()).isIntOrFloat() : elementOf(getX()).isIntOrIndex());
   if (!fits ||
       getLengths().getType() != tensorOf(getContext(), rows, IntegerType::get(getContext(), 64)))
     return emitOpError("RL1: ") << getX().getType() << " are no lengths of rows '" << getOf()

@@ -78,7 +78,7 @@ static double combinedOf(Operation *op, double elements) {
 /// Facts about a value, whoever makes it; the rest is 0.
 static std::vector<double> nodeOf(Value value) {
   graph::DimVector dims = graph::dimsOf(value);
-  Type element = graph::elementOf(value);
+  Type element = graph::storageOf(value);
   double elements = countOf(ArrayRef<Dim>(dims)), bytes = countOf(bytesOf(value));
   std::vector<double> node = {double(isa<FloatType>(element)), double(isa<IntegerType>(element)),
                               static_cast<double>(graph::bytesOf(element)),

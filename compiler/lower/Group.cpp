@@ -215,7 +215,7 @@ bool sharesData(graph::GroupOp group, const program::Machine &machine) {
 static void letPagesGo(ElementsAttr weights) {
   if (auto stored = dyn_cast<graph::StoredAttr>(weights))
     weights = stored.getCodes();
-  if (auto resource = dyn_cast<DenseResourceElementsAttr>(weights))
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(graph::codesOf(weights)))
     support::letPagesGo(resource.getRawHandle().getBlob()->getData());
 }
 

@@ -175,15 +175,16 @@ Value TensorEmitter::scalar(Type element, double value) {
 }
 
 Value TensorEmitter::integerScalar(Type element, int64_t value) {
-  unsigned width = element.getIntOrFloatBitWidth();
-  return constant(DenseElementsAttr::get(RankedTensorType::get({}, element),
-                                         llvm::APInt(64, value, true).sextOrTrunc(width)));
+  Type storage = graph::storageOf(element);
+  llvm::APInt code = llvm::APInt(64, value, true).sextOrTrunc(storage.getIntOrFloatBitWidth());
+  auto codes = DenseElementsAttr::get(RankedTensorType::get({}, storage), code);
+  return constant(graph::constantAttr(RankedTensorType::get({}, element), codes));
 }
 
 Value TensorEmitter::lowest(Type element) {
   if (isa<FloatType>(element))
     return scalar(element, -std::numeric_limits<double>::infinity());
-  unsigned width = element.getIntOrFloatBitWidth();
+  unsigned width = graph::storageOf(element).getIntOrFloatBitWidth();
   return integerScalar(element, element.isUnsignedInteger() ? 0 : llvm::minIntN(width));
 }
 

@@ -27,9 +27,8 @@ static std::vector<float> tableOf(Type element) {
 
 Value Emitter::floatOf(Value bits) {
   std::vector<float> table = tableOf(elementOf(bits));
-  unsigned width = elementOf(bits).getIntOrFloatBitWidth();
-  Type plain = IntegerType::get(context(), width, IntegerType::Unsigned);
-  Value index = cast(typed<graph::BitcastOp>(tensor(dimsOf(bits), plain), bits), i64());
+  Type storage = graph::storageOf(bits);
+  Value index = cast(typed<graph::BitcastOp>(tensor(dimsOf(bits), storage), bits), i64());
   ArrayRef<char> bytes(reinterpret_cast<const char *>(table.data()), table.size() * sizeof(float));
   auto type = RankedTensorType::get({static_cast<int64_t>(table.size())}, f32());
   return gather(constant(graph::constantAttr(type, bytes)), index, 0);
@@ -49,10 +48,8 @@ Value Emitter::float4Of(Value x) {
   Value isNegative = compare<graph::LessOp>(word, integerScalar(i32(), 0));
   isNegative = binary<graph::OrOp>(isNegative, infer<graph::IsNanOp>(x));
   code = add(code, mul(cast(isNegative, i32()), 8));
-  Type plain = IntegerType::get(context(), 4, IntegerType::Unsigned);
-  Value bits = cast(code, plain);
-  return typed<graph::BitcastOp>(
-      tensor(dimsOf(x), IntegerType::get(context(), 4, IntegerType::Signed)), bits);
+  auto element = graph::Float4Type::get(context());
+  return typed<graph::BitcastOp>(tensor(dimsOf(x), element), cast(code, graph::storageOf(element)));
 }
 
 /// The exponent of an f32, moved up as the mode says; infinities and NaN are 255. The sign is lost.
@@ -81,9 +78,8 @@ Value Emitter::float8ScaleOf(Value x, bool saturate, StringRef roundMode) {
   if (saturate)
     code = binary<graph::MinOp>(code, largest);
   code = select(compare<graph::GreaterOp>(exponent, largest), exponent, code);
-  Type plain = IntegerType::get(context(), 8, IntegerType::Unsigned);
-  return typed<graph::BitcastOp>(
-      tensor(dimsOf(x), IntegerType::get(context(), 8, IntegerType::Signed)), cast(code, plain));
+  auto element = graph::Scale8Type::get(context());
+  return typed<graph::BitcastOp>(tensor(dimsOf(x), element), cast(code, graph::storageOf(element)));
 }
 
 /// The type in which numbers of `element` go to strings and come from them.

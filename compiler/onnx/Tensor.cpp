@@ -33,7 +33,7 @@ Type elementType(MLIRContext *context, int dataType) {
   case 7:
     return integer(64);
   case 8:
-    return IntegerType::get(context, 64, IntegerType::Signed); // numbers of strings
+    return graph::StringType::get(context);
   case 9:
     return integer(1);
   case 10:
@@ -59,9 +59,9 @@ Type elementType(MLIRContext *context, int dataType) {
   case 22:
     return integer(4);
   case 23:
-    return IntegerType::get(context, 4, IntegerType::Signed); // bits of a float4e2m1
+    return graph::Float4Type::get(context);
   case 24:
-    return IntegerType::get(context, 8, IntegerType::Signed); // bits of a float8e8m0
+    return graph::Scale8Type::get(context);
   case 25:
     return integer(2, true);
   case 26:
@@ -179,7 +179,9 @@ static ElementsAttr mapped(RankedTensorType type, ArrayRef<char> bytes, StringRe
                            Owner owner) {
   auto blob = UnmanagedAsmResourceBlob::allocateWithAlign(
       bytes, 1, [owner](void *, size_t, size_t) mutable { owner.reset(); });
-  return DenseResourceElementsAttr::get(type, name.empty() ? "constant" : name, std::move(blob));
+  auto kept = RankedTensorType::get(type.getShape(), graph::storageOf(type.getElementType()));
+  return graph::constantAttr(type, DenseResourceElementsAttr::get(
+                                       kept, name.empty() ? "constant" : name, std::move(blob)));
 }
 
 static constexpr int64_t kCopiedElements = 64;
@@ -223,11 +225,12 @@ ElementsAttr readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fi
         "the tensor has its elements in more than one field, such as both raw_data and float_data");
   if (tensor.data_type() == Proto::STRING)
     return readStrings(tensor, type, strings);
+  Type storage = graph::storageOf(element);
   if (!isExternal && !tensor.has_raw_data()) {
-    std::vector<char> bytes = typedBytes(tensor, element, count);
+    std::vector<char> bytes = typedBytes(tensor, storage, count);
     return graph::constantAttr(type, bytes);
   }
-  int64_t expected = packedBytes(element, count);
+  int64_t expected = packedBytes(storage, count);
   Mapping mapping;
   ArrayRef<char> bytes;
   if (isExternal) {
@@ -238,8 +241,8 @@ ElementsAttr readTensor(MLIRContext *context, const Proto &tensor, ModelFile &fi
       refuse("'raw_data' has " + Twine(bytes.size()) + " bytes, but the shape needs " +
              Twine(expected));
   }
-  if (isPacked(element))
-    return graph::constantAttr(type, unpack(bytes, element, count));
+  if (isPacked(storage))
+    return graph::constantAttr(type, unpack(bytes, storage, count));
   if (count <= kCopiedElements)
     return graph::constantAttr(type, bytes);
   return isExternal ? mapped(type, bytes, tensor.name(), mapping)

@@ -66,7 +66,7 @@ llvm::Error declare(ModuleOp module, StringRef text, bool packs) {
   DimVector given = graph::dimsOf(input);
   Type element = graph::elementOf(input);
   bool isMask = given == mask && element.isIntOrFloat();
-  if (graph::isBits(element) || !(isMask || (given == lengths && element.isIntOrIndex())))
+  if (!isMask && !(given == lengths && element.isIntOrIndex()))
     return refused("the input '" + source + "' is neither integers [" + of + "] nor a mask [" + of +
                    ", " + size + "]; another name makes a new input of lengths");
   OpBuilder builder = OpBuilder::atBlockBegin(&main.getBody().front());

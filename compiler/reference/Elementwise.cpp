@@ -83,7 +83,7 @@ static Results computeUnary(const Call &call) {
     store<T>(*result, values);
     return single(*result);
   };
-  unsigned bits = x.element.getIntOrFloatBitWidth();
+  unsigned bits = storageOf(x.element).getIntOrFloatBitWidth();
   if (isFloat(x.element))
     return apply(floatFunctionOf(call.op), double());
   if (isUnsigned(x.element))
@@ -191,7 +191,7 @@ static Results computeBinary(const Call &call) {
     return single(*result);
   };
   if (!isFloat(x.element))
-    if (auto function = bitsFunctionOf(call.op, x.element.getIntOrFloatBitWidth()))
+    if (auto function = bitsFunctionOf(call.op, storageOf(x.element).getIntOrFloatBitWidth()))
       return apply(function, uint64_t());
   return withNumber(x.element, [&](auto zero) {
     return apply(arithmeticOf<decltype(zero)>(call.op, isUndefined), zero);

@@ -173,8 +173,9 @@ template <typename T> std::vector<T> load(const Tensor &tensor) {
   } else if (type) {
     forEachWord<double>(tensor, set);
   } else {
-    unsigned bits = tensor.element.getIntOrFloatBitWidth();
-    bool hasNoSign = isUnsigned(tensor.element);
+    Type storage = graph::storageOf(tensor.element);
+    unsigned bits = storage.getIntOrFloatBitWidth();
+    bool hasNoSign = isUnsigned(storage);
     forEachWord(tensor, [&](int64_t i, uint64_t word) {
       int64_t value = wrap(word, bits, hasNoSign);
       values[i] = hasNoSign ? static_cast<T>(static_cast<uint64_t>(value)) : static_cast<T>(value);
@@ -190,8 +191,9 @@ template std::vector<uint64_t> load<uint64_t>(const Tensor &);
 int64_t integerAt(const Tensor &tensor, int64_t index) {
   if (isFloat(tensor.element))
     return truncate(numberAt(tensor, index));
-  return wrap(wordAt(tensor.bytes().data(), tensor.width(), index),
-              tensor.element.getIntOrFloatBitWidth(), isUnsigned(tensor.element));
+  Type storage = graph::storageOf(tensor.element);
+  return wrap(wordAt(tensor.bytes().data(), tensor.width(), index), storage.getIntOrFloatBitWidth(),
+              isUnsigned(storage));
 }
 
 double numberAt(const Tensor &tensor, int64_t index) {
@@ -230,7 +232,8 @@ template <typename T> void store(Tensor &tensor, ArrayRef<T> values, bool satura
   int64_t width = tensor.width();
   auto write = [&](size_t i, const void *value) { std::memcpy(bytes + i * width, value, width); };
   auto floating = dyn_cast<FloatType>(tensor.element);
-  unsigned bits = tensor.element.getIntOrFloatBitWidth();
+  Type storage = graph::storageOf(tensor.element);
+  unsigned bits = storage.getIntOrFloatBitWidth();
   bool saturates = saturate && bits == 8;
   for (size_t i = 0; i < values.size(); ++i) {
     T value = values[i];
@@ -247,7 +250,7 @@ template <typename T> void store(Tensor &tensor, ArrayRef<T> values, bool satura
       else if (bits == 1)
         word = value != T(0);
       else if constexpr (std::is_floating_point_v<T>)
-        word = wrap(truncate(value, tensor.element), bits, true);
+        word = wrap(truncate(value, storage), bits, true);
       else
         word = wrap(value, bits, true);
       write(i, &word);
@@ -268,7 +271,7 @@ template <typename T> static T extremeOf(Type element, bool highest) {
     value.convert(llvm::APFloat::IEEEdouble(), llvm::APFloat::rmNearestTiesToEven, &losesInfo);
     return static_cast<T>(value.convertToDouble());
   }
-  unsigned bits = element.getIntOrFloatBitWidth();
+  unsigned bits = graph::storageOf(element).getIntOrFloatBitWidth();
   uint64_t top = uint64_t(1) << (bits - 1);
   if (isUnsigned(element))
     return static_cast<T>(highest ? top | (top - 1) : 0);

@@ -162,6 +162,8 @@ LogicalResult castSame(CastOp op, Rewriter &rewriter) {
 /// Whether `to` holds every value of `from`.
 bool isLossless(Type from, Type to) {
   auto isSigned = [](Type type) { return !type.isUnsignedInteger() && !type.isInteger(1); };
+  if (isBits(from) || isBits(to))
+    return from == to;
   unsigned bits = from.getIntOrFloatBitWidth(), room = to.getIntOrFloatBitWidth();
   auto narrow = dyn_cast<FloatType>(from), wide = dyn_cast<FloatType>(to);
   if (narrow && wide)

@@ -32,7 +32,7 @@ constexpr int64_t kMatmulWorkLimit = int64_t(1) << 30;
 /// Bytes of a static tensor type, saturating; nullopt for a dynamic one.
 std::optional<int64_t> bytesOfTensor(Type type) {
   auto tensor = cast<RankedTensorType>(type);
-  if (!tensor.hasStaticShape() || !tensor.getElementType().isIntOrFloat())
+  if (!tensor.hasStaticShape() || !storageOf(tensor.getElementType()).isIntOrFloat())
     return std::nullopt;
   int64_t bytes = bytesOf(tensor.getElementType());
   for (int64_t size : tensor.getShape())
@@ -132,6 +132,23 @@ private:
     return std::nullopt;
   }
 
+  /// Null if it takes a copy.
+  static ElementsAttr reshaped(ElementsAttr value, RankedTensorType type) {
+    if (auto bits = dyn_cast<BitsAttr>(value)) {
+      auto kept = RankedTensorType::get(type.getShape(), bits.getCodes().getElementType());
+      return constantAttr(type, reshaped(bits.getCodes(), kept));
+    }
+    if (auto resource = dyn_cast<DenseResourceElementsAttr>(value))
+      return DenseResourceElementsAttr::get(type, resource.getRawHandle());
+    if (auto dense = dyn_cast<DenseElementsAttr>(value))
+      return dense.reshape(type);
+    auto stored = dyn_cast<StoredAttr>(value);
+    if (!stored || type.getShape().take_back(2) != stored.getType().getShape().take_back(2))
+      return {};
+    return StoredAttr::get(type.getContext(), type, stored.getCodes(), stored.getScales(),
+                           stored.getZeros());
+  }
+
   /// Reshapes a constant without a copy: weights stay where they are mapped.
   bool foldReshape(Operation *op) {
     auto reshape = dyn_cast<ReshapeOp>(op);
@@ -139,16 +156,8 @@ private:
     if (!constant || !cast<RankedTensorType>(reshape.getType()).hasStaticShape())
       return false;
     auto type = cast<RankedTensorType>(reshape.getType());
-    ElementsAttr attr;
-    if (auto resource = dyn_cast<DenseResourceElementsAttr>(constant.getValue()))
-      attr = DenseResourceElementsAttr::get(type, resource.getRawHandle());
-    else if (auto dense = dyn_cast<DenseElementsAttr>(constant.getValue()))
-      attr = dense.reshape(type);
-    else if (auto stored = dyn_cast<StoredAttr>(constant.getValue());
-             stored && type.getShape().take_back(2) == stored.getType().getShape().take_back(2))
-      attr = StoredAttr::get(op->getContext(), type, stored.getCodes(), stored.getScales(),
-                             stored.getZeros());
-    else
+    ElementsAttr attr = reshaped(constant.getValue(), type);
+    if (!attr)
       return false;
     OpBuilder builder(op);
     reshape.getResult().replaceAllUsesWith(builder.create<ConstantOp>(op->getLoc(), type, attr));
@@ -161,15 +170,17 @@ private:
   bool foldTranspose(Operation *op) {
     auto transpose = dyn_cast<TransposeOp>(op);
     auto constant = transpose ? transpose.getX().getDefiningOp<ConstantOp>() : nullptr;
-    auto value = constant ? dyn_cast<DenseResourceElementsAttr>(constant.getValue()) : nullptr;
+    auto value =
+        constant ? dyn_cast<DenseResourceElementsAttr>(codesOf(constant.getValue())) : nullptr;
     if (!value ||
         !(constant->hasOneUse() || *bytesOfTensor(op->getResult(0).getType()) <= limitBytes))
       return false;
     OpBuilder builder(op);
-    ElementsAttr result = permuted(value, transpose.getPermutation());
+    auto type = cast<RankedTensorType>(transpose.getType());
+    ElementsAttr result = constantAttr(type, permuted(value, transpose.getPermutation()));
     support::letPagesGo(value.getRawHandle().getBlob()->getData());
     transpose.getResult().replaceAllUsesWith(
-        builder.create<ConstantOp>(op->getLoc(), transpose.getType(), result));
+        builder.create<ConstantOp>(op->getLoc(), type, result));
     dead.push_back(op);
     return true;
   }

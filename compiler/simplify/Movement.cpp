@@ -247,7 +247,7 @@ template <typename Op> LogicalResult reduceInnerFirst(Op op, Rewriter &rewriter)
   for (int64_t axis : op.getAxes())
     (axis >= first ? inner : outer).push_back(axis);
   // A narrow sum would be rounded between the two.
-  bool isWide = elementOf(op.getX()).getIntOrFloatBitWidth() >= 32;
+  bool isWide = storageOf(op.getX()).getIntOrFloatBitWidth() >= 32;
   if (inner.empty() || outer.empty() || !isWide)
     return failure();
   Value rows = rewriter.create<Op>(op.getLoc(), op.getX(), inner, false);

@@ -83,7 +83,7 @@ static void replaceContradictions(ModuleOp module) {
     bool isPlain = op->getNumRegions() == 0 && isa<GraphDialect>(op->getDialect()) &&
                    !op->hasTrait<OpTrait::IsTerminator>() && !bindsSizes(op) &&
                    llvm::all_of(op->getResultTypes(), [](Type type) {
-                     return getElementTypeOrSelf(type).isIntOrFloat();
+                     return storageOf(getElementTypeOrSelf(type)).isIntOrFloat();
                    });
     if (isPlain && failed(verify(op, /*verifyRecursively=*/false)))
       found.push_back({op, why});

@@ -71,7 +71,8 @@ llvm::Expected<ElementsAttr> randomConstant(RankedTensorType type, Attribute ran
     SmallVector<bool> bits(tensor.bytes().begin(), tensor.bytes().end());
     return DenseElementsAttr::get(type, bits);
   }
-  return DenseElementsAttr::getFromRawBuffer(type, tensor.bytes());
+  auto kept = RankedTensorType::get(type.getShape(), graph::storageOf(type.getElementType()));
+  return graph::constantAttr(type, DenseElementsAttr::getFromRawBuffer(kept, tensor.bytes()));
 }
 
 static std::optional<int64_t> valueOf(const Dim &dim, const Sizes &sizes) {

@@ -246,7 +246,7 @@ private:
                                   "' is no op that a kernel computes; @example holds ops of the "
                                   "graph dialect on tensors of numbers, without regions");
       auto constant = dyn_cast<graph::ConstantOp>(op);
-      if (constant && !isa<DenseElementsAttr>(constant.getValue()))
+      if (constant && !isa<DenseElementsAttr>(graph::codesOf(constant.getValue())))
         complain(op.getLoc(), "a constant of @example must be in the text, as dense<...>; larger "
                               "ones are arguments that are 'heddle.constant'");
       computing += !constant;

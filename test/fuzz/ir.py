@@ -37,11 +37,12 @@ DERIVED = 24  # modules that are planned and lowered for seeds of the other kind
 LONGEST = 300  # lines of a seed
 SECONDS = 30  # of one run, which takes a tenth of one
 
-TYPES = ("f32", "f64", "f16", "bf16", "i1", "i4", "i8", "ui8", "si4", "si8", "i16", "i32", "i64",
-         "si64", "index", "none", "!program.ptr", "vector<8xf32>", "vector<4xi1>", "vector<16xi32>",
-         "vector<2x4xf32>", "tensor<f32>", "tensor<4xf32>", "tensor<2x3xf32>", "tensor<0x3xf32>",
-         "tensor<1xi64>", "tensor<?xf32>", 'tensor<?x3xf32, #graph.dims<"n", 3>>',
-         'tensor<!graph.list<"sequence", f32, 1>>')
+TYPES = ("f32", "f64", "f16", "bf16", "i1", "i4", "i8", "ui8", "i16", "i32", "i64", "si64", "index",
+         "none", "!graph.float4", "!graph.scale8", "!graph.string", "!program.ptr", "vector<8xf32>",
+         "vector<4xi1>", "vector<16xi32>", "vector<2x4xf32>", "tensor<f32>", "tensor<4xf32>",
+         "tensor<2x3xf32>", "tensor<0x3xf32>", "tensor<1xi64>", "tensor<?xf32>",
+         "tensor<4x!graph.float4>", "tensor<2x3x!graph.scale8>", "tensor<1x!graph.string>",
+         'tensor<?x3xf32, #graph.dims<"n", 3>>', 'tensor<!graph.list<"sequence", f32, 1>>')
 NUMBERS = ("-9223372036854775808", "-1", "0", "1", "2", "3", "7", "16", "33", "1000003",
            "2147483648", "9223372036854775807")
 SIZES = ('"n"', '"m"', '"n + 1"', '"2*n"', '"n floordiv 2"', '"max(n, 3)"', '"$late"', "0", "1",

@@ -95,25 +95,25 @@ func.func @main(%trips: tensor<i64>, %has: tensor<i1>, %x: tensor<?xf32, #graph.
 
 static const char kStrings[] = R"(
 !x = tensor<?x3xi64, #graph.dims<"n", 3>>
-!s = tensor<?x3xsi64, #graph.dims<"n", 3>>
-!pieces = tensor<?x3x?xsi64, #graph.dims<"n", 3, "$pieces">>
+!s = tensor<?x3x!graph.string, #graph.dims<"n", 3>>
+!pieces = tensor<?x3x?x!graph.string, #graph.dims<"n", 3, "$pieces">>
 !numbers = tensor<?x3x?xi64, #graph.dims<"n", 3, "$pieces">>
 !f = tensor<?x3xf64, #graph.dims<"n", 3>>
 !t = tensor<?x3xi1, #graph.dims<"n", 3>>
-!around = tensor<?x3x?xsi64, #graph.dims<"n", 3, "$around">>
+!around = tensor<?x3x?x!graph.string, #graph.dims<"n", 3, "$around">>
 !are = tensor<?x3x?xi1, #graph.dims<"n", 3, "$around">>
 module attributes {graph.strings = ["12", "", "-3", "7"]} {
 func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t, !x, !are) {
   %s = graph.string_cast %x : (!x) -> !s
   %t = graph.string_cast %y : (!x) -> !s
   %both = graph.string_concat %s, %t : (!s, !s) -> !s
-  %seven = graph.constant dense<3> : tensor<si64>
-  %pieces, %counts = graph.string_split %both, %seven {most = 2} : (!s, tensor<si64>)
+  %seven = graph.constant #graph.bits<dense<3> : tensor<i64>> : tensor<!graph.string>
+  %pieces, %counts = graph.string_split %both, %seven {most = 2} : (!s, tensor<!graph.string>)
       -> (!pieces, !x)
-  %zero = graph.constant dense<2> : tensor<si64>
-  %filled = graph.constant dense<1> : tensor<si64>
-  %none = graph.broadcast %filled : (tensor<si64>) -> !pieces
-  %some = graph.broadcast %zero : (tensor<si64>) -> !pieces
+  %zero = graph.constant #graph.bits<dense<2> : tensor<i64>> : tensor<!graph.string>
+  %filled = graph.constant #graph.bits<dense<1> : tensor<i64>> : tensor<!graph.string>
+  %none = graph.broadcast %filled : (tensor<!graph.string>) -> !pieces
+  %some = graph.broadcast %zero : (tensor<!graph.string>) -> !pieces
   %empty = graph.equal %pieces, %none : (!pieces, !pieces)
       -> tensor<?x3x?xi1, #graph.dims<"n", 3, "$pieces">>
   %chosen = graph.select %empty, %some, %pieces
@@ -135,23 +135,25 @@ func.func @main(%x: !x, %y: !x, %z: !f) -> (!numbers, !x, !t, !f, !t, !x, !are) 
 
 // Three of the words are one that stops.
 static const char kWords[] = R"(
-!w = tensor<?xsi64, #graph.dims<"$words">>
+!w = tensor<?x!graph.string, #graph.dims<"$words">>
 module attributes {graph.strings = ["Äpfel", "are", "RED", "\D0\B6", "äPFEL", "red"]} {
 func.func @main(%x: tensor<6xi64>)
       -> (tensor<?xi1, #graph.dims<"$words">>, tensor<?xi64, #graph.dims<"$same">>) {
-  %words = graph.bitcast %x : (tensor<6xi64>) -> tensor<6xsi64>
-  %stop = graph.constant dense<[5]> : tensor<1xsi64>
+  %words = graph.bitcast %x : (tensor<6xi64>) -> tensor<6x!graph.string>
+  %stop = graph.constant #graph.bits<dense<[5]> : tensor<1xi64>> : tensor<1x!graph.string>
   %kept = graph.string_normalize %words, %stop {letter_case = "upper"}
-      : (tensor<6xsi64>, tensor<1xsi64>) -> !w
+      : (tensor<6x!graph.string>, tensor<1x!graph.string>) -> !w
   %first = graph.constant dense<0> : tensor<1xi64>
-  %one = graph.gather %kept, %first {axis = 0} : (!w, tensor<1xi64>) -> tensor<1xsi64>
-  %all = graph.broadcast %one : (tensor<1xsi64>) -> !w
+  %one = graph.gather %kept, %first {axis = 0} : (!w, tensor<1xi64>) -> tensor<1x!graph.string>
+  %all = graph.broadcast %one : (tensor<1x!graph.string>) -> !w
   %same = graph.equal %kept, %all : (!w, !w) -> tensor<?xi1, #graph.dims<"$words">>
   %lower = graph.string_normalize %words,
       %stop {letter_case = "lower", case_sensitive = true}
-      : (tensor<6xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$same">>
+      : (tensor<6x!graph.string>, tensor<1x!graph.string>)
+      -> tensor<?x!graph.string, #graph.dims<"$same">>
   %equal = graph.equal %lower, %lower
-      : (tensor<?xsi64, #graph.dims<"$same">>, tensor<?xsi64, #graph.dims<"$same">>)
+      : (tensor<?x!graph.string, #graph.dims<"$same">>,
+         tensor<?x!graph.string, #graph.dims<"$same">>)
       -> tensor<?xi1, #graph.dims<"$same">>
   %count = graph.cast %equal : (tensor<?xi1, #graph.dims<"$same">>)
       -> tensor<?xi64, #graph.dims<"$same">>

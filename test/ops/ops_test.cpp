@@ -96,7 +96,7 @@ void share(ModuleOp module) {
   for (unsigned i = 0; i < main.getNumResults(); ++i)
     for (unsigned j = 0; j < main.getNumArguments(); ++j) {
       Type type = main.getArgumentTypes()[j], element = getElementTypeOrSelf(type);
-      bool isFitting = type == main.getResultTypes()[i] && element.isIntOrFloat() &&
+      bool isFitting = type == main.getResultTypes()[i] && !isa<graph::ListType>(element) &&
                        heddle_dtype_bits(graph::onnxTypeOf(element)) >= 8 &&
                        !graph::isString(element);
       if (!isFitting || !taken.insert(j).second)

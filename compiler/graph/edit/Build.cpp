@@ -6,7 +6,7 @@ using namespace mlir;
 
 namespace heddle::graph {
 
-DenseElementsAttr scalarAttr(Type element, double number) {
+ElementsAttr scalarAttr(Type element, double number) {
   auto type = RankedTensorType::get({}, element);
   if (auto floating = dyn_cast<FloatType>(element)) {
     llvm::APFloat value(number);
@@ -14,8 +14,9 @@ DenseElementsAttr scalarAttr(Type element, double number) {
     value.convert(floating.getFloatSemantics(), llvm::APFloat::rmNearestTiesToEven, &loses);
     return DenseElementsAttr::get(type, value);
   }
-  return DenseElementsAttr::get(
-      type, llvm::APInt(element.getIntOrFloatBitWidth(), static_cast<int64_t>(number), true));
+  Type storage = storageOf(element);
+  llvm::APInt code(storage.getIntOrFloatBitWidth(), static_cast<int64_t>(number), true);
+  return constantAttr(type, DenseElementsAttr::get(RankedTensorType::get({}, storage), code));
 }
 
 DimVector permuted(ArrayRef<Dim> sizes, ArrayRef<int64_t> permutation) {

@@ -80,7 +80,7 @@ public:
 };
 
 /// tensor<element> of one number, rounded to nearest; integers are truncated.
-mlir::DenseElementsAttr scalarAttr(mlir::Type element, double number);
+mlir::ElementsAttr scalarAttr(mlir::Type element, double number);
 
 /// result[i] = sizes[permutation[i]].
 DimVector permuted(llvm::ArrayRef<Dim> sizes, llvm::ArrayRef<int64_t> permutation);

@@ -100,7 +100,7 @@ public:
     case 4:
       return builder.getF64Type();
     case 5:
-      return builder.getIntegerType(64, /*isSigned=*/true);
+      return StringType::get(builder.getContext());
     case 6:
       return builder.getI32Type();
     default:

@@ -3,7 +3,7 @@
 //
 // A list is a scalar tensor of the element type !graph.list: one handle of 8 bytes to an immutable
 // list in the run's memory, so that control flow carries it as it carries any tensor. A string is
-// an si64: its number in the table of strings, see graph.strings in Graph.td.
+// a `!graph.string`, see Graph.td.
 #ifndef HEDDLE_GRAPH_HOSTED_HOSTED_TD
 #define HEDDLE_GRAPH_HOSTED_HOSTED_TD
 

@@ -27,8 +27,7 @@ static LogicalResult checkTensor(Operation *op, Value value, Type element, int64
 static LogicalResult checkElement(Operation *op, Value x) {
   Type element = elementOf(x);
   bool isNumber = element.isF16() || element.isBF16() || element.isF32() || element.isF64() ||
-                  (isa<IntegerType>(element) && element.getIntOrFloatBitWidth() >= 8 &&
-                   !isFloat8Scale(element));
+                  (isa<IntegerType>(element) && element.getIntOrFloatBitWidth() >= 8);
   if (isNumber || element.isInteger(1))
     return success();
   return op->emitOpError("RT3: elements of ") << element << " cannot be ordered or added";

@@ -41,9 +41,9 @@ func.func @one_at_most(%x: tensor<2xf32>) {
 
 // -----
 
-func.func @e1(%x: tensor<2xsi64>, %y: tensor<3xsi64>) {
+func.func @e1(%x: tensor<2x!graph.string>, %y: tensor<3x!graph.string>) {
   // expected-error @+1 {{E1: operands and result must have one type}}
-  %z = graph.string_concat %x, %y : (tensor<2xsi64>, tensor<3xsi64>) -> tensor<2xsi64>
+  %z = graph.string_concat %x, %y : (tensor<2x!graph.string>, tensor<3x!graph.string>) -> tensor<2x!graph.string>
   return
 }
 
@@ -139,41 +139,41 @@ func.func @st1(%x: tensor<2xf32>, %t: tensor<1x257xi32>) {
 
 // -----
 
-func.func @ma1(%x: tensor<2xsi64>, %t: tensor<1x256xi32>) {
+func.func @ma1(%x: tensor<2x!graph.string>, %t: tensor<1x256xi32>) {
   // expected-error @+1 {{MA1: transitions must be i32[states, 257], but are 'tensor<1x256xi32>'}}
-  %y = graph.string_match %x, %t : (tensor<2xsi64>, tensor<1x256xi32>) -> tensor<2xi1>
+  %y = graph.string_match %x, %t : (tensor<2x!graph.string>, tensor<1x256xi32>) -> tensor<2xi1>
   return
 }
 
 // -----
 
-func.func @sp1(%x: tensor<2xsi64>, %d: tensor<si64>) {
+func.func @sp1(%x: tensor<2x!graph.string>, %d: tensor<!graph.string>) {
   // expected-error @+1 {{SP1: the pieces must have a dimension more than x}}
-  %p, %c = graph.string_split %x, %d : (tensor<2xsi64>, tensor<si64>) -> (tensor<2xsi64>, tensor<2xi64>)
+  %p, %c = graph.string_split %x, %d : (tensor<2x!graph.string>, tensor<!graph.string>) -> (tensor<2x!graph.string>, tensor<2xi64>)
   return
 }
 
 // -----
 
-func.func @sp2(%x: tensor<2xsi64>, %d: tensor<4x257xi32>) {
+func.func @sp2(%x: tensor<2x!graph.string>, %d: tensor<4x257xi32>) {
   // expected-error @+1 {{SP2: the delimiter must be a string or i32[states, 259], but is 'tensor<4x257xi32>'}}
-  %p, %c = graph.string_split %x, %d : (tensor<2xsi64>, tensor<4x257xi32>) -> (tensor<2x?xsi64, #graph.dims<2, "$p">>, tensor<2xi64>)
+  %p, %c = graph.string_split %x, %d : (tensor<2x!graph.string>, tensor<4x257xi32>) -> (tensor<2x?x!graph.string, #graph.dims<2, "$p">>, tensor<2xi64>)
   return
 }
 
 // -----
 
-func.func @no1(%x: tensor<1x1x2xsi64>, %s: tensor<1xsi64>) {
+func.func @no1(%x: tensor<1x1x2x!graph.string>, %s: tensor<1x!graph.string>) {
   // expected-error @+1 {{NO1: x must have rank 1 or 2, and the result the same}}
-  %y = graph.string_normalize %x, %s {letter_case = "none"} : (tensor<1x1x2xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$n">>
+  %y = graph.string_normalize %x, %s {letter_case = "none"} : (tensor<1x1x2x!graph.string>, tensor<1x!graph.string>) -> tensor<?x!graph.string, #graph.dims<"$n">>
   return
 }
 
 // -----
 
-func.func @no2(%x: tensor<2xsi64>, %s: tensor<1xsi64>) {
+func.func @no2(%x: tensor<2x!graph.string>, %s: tensor<1x!graph.string>) {
   // expected-error @+1 {{NO2: letter_case is 'title', not none, lower or upper}}
-  %y = graph.string_normalize %x, %s {letter_case = "title"} : (tensor<2xsi64>, tensor<1xsi64>) -> tensor<?xsi64, #graph.dims<"$n">>
+  %y = graph.string_normalize %x, %s {letter_case = "title"} : (tensor<2x!graph.string>, tensor<1x!graph.string>) -> tensor<?x!graph.string, #graph.dims<"$n">>
   return
 }
 
@@ -219,9 +219,9 @@ func.func @rt2(%x: tensor<2x3xi1>) {
 
 // -----
 
-func.func @rt3(%x: tensor<4xsi8>) {
-  // expected-error @+1 {{RT3: elements of 'si8' cannot be ordered or added}}
-  %v, %i = graph.topk %x {axis = 0} : (tensor<4xsi8>) -> (tensor<2xsi8>, tensor<2xi64>)
+func.func @rt3(%x: tensor<4x!graph.scale8>) {
+  // expected-error @+1 {{RT3: elements of '!graph.scale8' cannot be ordered or added}}
+  %v, %i = graph.topk %x {axis = 0} : (tensor<4x!graph.scale8>) -> (tensor<2x!graph.scale8>, tensor<2xi64>)
   return
 }
 

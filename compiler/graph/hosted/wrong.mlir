@@ -121,17 +121,17 @@ func.func @st1_of_string_concat(%x: tensor<2xf32>) {
 
 // -----
 
-func.func @st1_of_string_split(%x: tensor<2xf32>, %d: tensor<si64>) {
+func.func @st1_of_string_split(%x: tensor<2xf32>, %d: tensor<!graph.string>) {
   // expected-error @+1 {{ST1: x must have strings, but is 'tensor<2xf32>'}}
-  %p, %c = graph.string_split %x, %d : (tensor<2xf32>, tensor<si64>) -> (tensor<2x?xsi64, #graph.dims<2, "$p">>, tensor<2xi64>)
+  %p, %c = graph.string_split %x, %d : (tensor<2xf32>, tensor<!graph.string>) -> (tensor<2x?x!graph.string, #graph.dims<2, "$p">>, tensor<2xi64>)
   return
 }
 
 // -----
 
-func.func @st1_of_string_normalize(%x: tensor<2xsi64>, %s: tensor<1xf32>) {
+func.func @st1_of_string_normalize(%x: tensor<2x!graph.string>, %s: tensor<1xf32>) {
   // expected-error @+1 {{ST1: the stop words must have strings, but is 'tensor<1xf32>'}}
-  %r = graph.string_normalize %x, %s {letter_case = "none"} : (tensor<2xsi64>, tensor<1xf32>) -> tensor<?xsi64, #graph.dims<"$n">>
+  %r = graph.string_normalize %x, %s {letter_case = "none"} : (tensor<2x!graph.string>, tensor<1xf32>) -> tensor<?x!graph.string, #graph.dims<"$n">>
   return
 }
 
@@ -221,8 +221,8 @@ func.func @rt2_of_unique(%x: tensor<4x2xf32>) {
 
 // -----
 
-func.func @rt3_of_unique(%x: tensor<4x2xsi8>) {
-  // expected-error @+1 {{RT3: elements of 'si8' cannot be ordered or added}}
-  %f, %i, %c = graph.unique %x : (tensor<4x2xsi8>) -> (tensor<?xi64, #graph.dims<"$n">>, tensor<4xi64>, tensor<?xi64, #graph.dims<"$n">>)
+func.func @rt3_of_unique(%x: tensor<4x2x!graph.scale8>) {
+  // expected-error @+1 {{RT3: elements of '!graph.scale8' cannot be ordered or added}}
+  %f, %i, %c = graph.unique %x : (tensor<4x2x!graph.scale8>) -> (tensor<?xi64, #graph.dims<"$n">>, tensor<4xi64>, tensor<?xi64, #graph.dims<"$n">>)
   return
 }

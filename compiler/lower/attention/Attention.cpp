@@ -117,7 +117,7 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
     for (int64_t i = 0; i < strip.count(); ++i) {
       Indices place(places[i]);
       place.push_back({column, 1, {}});
-      Value sum = narrow(e, sums[i * vectors + j], graph::elementOf(scores));
+      Value sum = narrow(e, sums[i * vectors + j], graph::storageOf(scores));
       e.bind(scores, [sum](ArrayRef<Index>) { return sum; });
       Value value = code.spread(widen(e, e.at(logits, place), number));
       code.storeLanes(number, value, buffer, code.add(targets[i], column), {});
@@ -208,7 +208,7 @@ void AttentionKernel::storeValues(Elements &e, const Strip &strip, ArrayRef<Valu
       Value sum = sums[i * layout.valuePanels.vectors + j];
       if (layout.parts.dividesLast)
         sum = code.b.create<arith::MulFOp>(code.loc, sum, code.spread(sumOfRow));
-      sum = narrow(e, sum, graph::elementOf(values));
+      sum = narrow(e, sum, graph::storageOf(values));
       e.bind(values, [sum](ArrayRef<Index>) { return sum; });
       Indices target = placeAfterMoves(e, layout.parts.moves, place);
       e.store(layout.parts.result, e.at(layout.parts.result, target), target);

@@ -106,7 +106,7 @@ LogicalResult AttentionGradientKernel::prepare() {
   weights = parts.weights();
   if (failed(rows.prepare(parts.between, weights)))
     return failure();
-  number = accumulatorType(graph::elementOf(parts.scores.front().getResult()));
+  number = accumulatorType(graph::storageOf(parts.scores.front().getResult()));
   ArrayRef<Dim> full = parts.rows.full;
   batches = graph::elementCount(full.drop_back(2));
   queries = full[full.size() - 2];
@@ -228,7 +228,7 @@ void AttentionGradientKernel::emitScores(Elements &e, Scores &each, size_t buffe
                                          const Slab &slab) {
   Code &code = kernel.code();
   const Panels &panels = each.panels;
-  Type element = graph::elementOf(each.product.getResult());
+  Type element = graph::storageOf(each.product.getResult());
   forEachTile(e, panels, code.number(0), slab.strips, [&](Value panel, Value strip) {
     Values aRows = rowOffsets(strip, queryRows, each.rowStride);
     Values targets = rowOffsets(strip, queryRows, bufferStride);
@@ -260,7 +260,7 @@ void AttentionGradientKernel::emitRows(Elements &e, const Slab &slab) {
       Value tensor = each.product.getResult();
       e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
         Value value = e.code().loadLanes(number, memory, place.back().base, e.mask);
-        return narrow(e, value, graph::elementOf(tensor));
+        return narrow(e, value, graph::storageOf(tensor));
       });
     }
     rows.emitRow(e, start);
@@ -324,7 +324,7 @@ Indices AttentionGradientKernel::placeOf(const mechanism::WeightProduct &sum, In
 
 void AttentionGradientKernel::storeSum(Elements &e, Sum &sum, Value value, Indices place) {
   Value product = sum.parts.product.getResult(), result = sum.parts.result;
-  value = narrow(e, value, graph::elementOf(product));
+  value = narrow(e, value, graph::storageOf(product));
   e.bind(product, [value](ArrayRef<Index>) { return value; });
   Indices target = placeAfterMoves(e, sum.parts.moves, place);
   e.store(result, e.at(result, target), target);

@@ -15,7 +15,7 @@ LogicalResult AttentionLayout::read() {
   if (!read)
     return failure();
   parts = *read;
-  number = accumulatorType(graph::elementOf(parts.scores.getResult()));
+  number = accumulatorType(graph::storageOf(parts.scores.getResult()));
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
   queries = scores[scores.size() - 2];

@@ -7,7 +7,7 @@ using namespace mlir;
 namespace heddle::lower {
 
 void AttentionKernel::bindNumber(Elements &e, Value tensor, Value value) {
-  value = narrow(e, value, graph::elementOf(tensor));
+  value = narrow(e, value, graph::storageOf(tensor));
   e.bind(tensor, [value](ArrayRef<Index>) { return value; });
 }
 
@@ -49,7 +49,7 @@ Value AttentionKernel::powersAt(Elements &e, ArrayRef<Index> place) {
     return e.at(layout.parts.powers, place);
   auto exp = layout.parts.powers.getDefiningOp<graph::ExpOp>();
   Value x = kernel.code().spread(widen(e, e.at(exp.getX(), place), number));
-  Value power = narrow(e, exponential(x), graph::elementOf(layout.parts.powers));
+  Value power = narrow(e, exponential(x), graph::storageOf(layout.parts.powers));
   e.bind(layout.parts.powers, [power](ArrayRef<Index>) { return power; });
   return power;
 }
@@ -72,7 +72,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
   auto fromStrip = [&](Value tensor) {
     e.bind(tensor, [this, &e, memory, tensor](ArrayRef<Index> place) {
       Value value = e.code().loadLanes(number, memory, place.back().base, {});
-      return narrow(e, value, graph::elementOf(tensor));
+      return narrow(e, value, graph::storageOf(tensor));
     });
   };
   auto toStrip = [&](Value column, Value value) {

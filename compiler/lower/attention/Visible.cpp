@@ -56,9 +56,9 @@ static bool staysZero(Value weights, Value powers) {
 }
 
 void Visibility::findMasks() {
-  bool areFloats = number.isF32() && graph::elementOf(layout.parts.scores.getResult()).isF32() &&
-                   graph::elementOf(layout.parts.logits).isF32() &&
-                   graph::elementOf(layout.parts.weights).isF32();
+  bool areFloats = number.isF32() && graph::storageOf(layout.parts.scores.getResult()).isF32() &&
+                   graph::storageOf(layout.parts.logits).isF32() &&
+                   graph::storageOf(layout.parts.weights).isF32();
   if (!areFloats || layout.queries.isConstant(1) ||
       !staysZero(layout.parts.weights, layout.parts.powers))
     return;

@@ -18,7 +18,7 @@ static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {
 
 void packIntegers(const ProductLayout &layout, const PanelSource &source,
                   std::vector<char> &packed) {
-  Type from = graph::elementOf(layout.shape.b);
+  Type from = graph::storageOf(layout.shape.b);
   int64_t length = *layout.shape.length.constant(), width = layout.panelWidth();
   int64_t filled = llvm::alignTo(length, layout.depth), rows = *layout.panelRows().constant();
   auto number = [&](int64_t row, int64_t column) {

@@ -31,10 +31,10 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
 
 /// Sets what the tile works on; fails where the machine has no instruction for 8-bit integers.
 LogicalResult ProductLayout::readTypes() {
-  Type a = graph::elementOf(shape.root->getOperand(0)),
-       b = graph::elementOf(shape.root->getOperand(1));
+  Type a = graph::storageOf(shape.root->getOperand(0)),
+       b = graph::storageOf(shape.root->getOperand(1));
   element = a;
-  accumulator = graph::elementOf(shape.root->getResult(0));
+  accumulator = graph::storageOf(shape.root->getResult(0));
   if (!a.isInteger(8))
     return success();
   const program::Machine &machine = kernel.machine;
@@ -54,7 +54,7 @@ Dim ProductLayout::panelRows() const {
 
 bool ProductLayout::isShifted() const {
   bool wantsUnsigned = kernel.machine.dot == program::Dot::Bytes;
-  return depth == 4 && graph::elementOf(shape.a).isUnsignedInteger() != wantsUnsigned;
+  return depth == 4 && graph::storageOf(shape.a).isUnsignedInteger() != wantsUnsigned;
 }
 
 /// Whether what follows the product lets a dimension of its result and the one before it be one.

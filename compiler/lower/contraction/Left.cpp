@@ -22,7 +22,7 @@ Value LeftOperand::pointer() {
 void LeftOperand::emitPhase() {
   if (shape.needsBorder)
     emitBorders();
-  else if (element != program::memoryType(graph::elementOf(shape.a)) || layout.isShifted())
+  else if (element != program::memoryType(graph::storageOf(shape.a)) || layout.isShifted())
     emitConversion();
   else if (isTiled())
     emitTiles();
@@ -36,7 +36,7 @@ Value LeftOperand::converted(Value lanes) {
                                         code.spread(code.integerOf(code.b.getI8Type(), -128)));
   if (layout.depth != 2)
     return lanes;
-  bool isUnsigned = graph::elementOf(shape.a).isUnsignedInteger();
+  bool isUnsigned = graph::storageOf(shape.a).isUnsignedInteger();
   Type words = Code::isVector(lanes) ? Type(code.vectorOf(element)) : element;
   return isUnsigned ? code.b.createOrFold<arith::ExtUIOp>(code.loc, words, lanes)
                     : code.b.createOrFold<arith::ExtSIOp>(code.loc, words, lanes);
@@ -55,7 +55,7 @@ void LeftOperand::emitConversion() {
     Value first = code.mul(task, code.number(size));
     Value end = code.min(code.add(first, code.number(size)), kernel.dim(count));
     forLanes(e, first, end, [&](Value i) {
-      Value value = code.loadLanes(graph::elementOf(shape.a), kernel.pointer(shape.a), i, e.mask);
+      Value value = code.loadLanes(graph::storageOf(shape.a), kernel.pointer(shape.a), i, e.mask);
       code.storeLanes(element, converted(value), kernel.temporary(border), i, e.mask);
     });
   });
@@ -81,7 +81,7 @@ void LeftOperand::emitBorders() {
     Elements::Scope scope(e);
     Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
     Value start = code.mul(task, kernel.dim(rowLength));
-    Type from = graph::elementOf(conv.getX());
+    Type from = graph::storageOf(conv.getX());
     Value zero = converted(code.spread(code.constantOf(from, 0)));
     auto clear = [&](Value low, Value high) {
       forLanes(e, low, high, [&](Value i) {

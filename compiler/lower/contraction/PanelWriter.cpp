@@ -14,7 +14,7 @@ namespace heddle::lower {
 /// The operand of a transpose of the last two dimensions that only this group sees.
 static Value transposedSource(Block *group, Value b) {
   auto transpose = b.getDefiningOp<graph::TransposeOp>();
-  if (!transpose || transpose->getBlock() != group || graph::bytesOf(graph::elementOf(b)) != 4)
+  if (!transpose || transpose->getBlock() != group || graph::bytesOf(graph::storageOf(b)) != 4)
     return {};
   ArrayRef<int64_t> permutation = transpose.getPermutation();
   int64_t rank = permutation.size();
@@ -139,7 +139,7 @@ void PanelWriter::writeDots(Elements &e, const Indices &matrix, Value column, Va
 Value PanelWriter::writeDotPiece(Elements &e, const Indices &matrix, Value column, Value firstRow,
                                  Value target, Value sum) {
   Code &code = kernel.code();
-  bool isUnsigned = graph::elementOf(shape.b).isUnsignedInteger();
+  bool isUnsigned = graph::storageOf(shape.b).isUnsignedInteger();
   Type word = code.b.getI32Type();
   Value rows = kernel.dim(shape.length), zero = code.spread(code.integerOf(word, 0));
   auto pack = [&](Value k, Value sum, bool isLast) {

@@ -197,7 +197,7 @@ static bool isOnePanel(const ProductLayout &layout) {
   return isa<graph::MatmulOp>(layout.shape.root) && !isComputed && !layout.shape.band &&
          layout.depth == 1 && layout.parts == 1 &&
          layout.shape.columns.isConstant(layout.panelWidth()) &&
-         layout.element == program::memoryType(graph::elementOf(layout.shape.b));
+         layout.element == program::memoryType(graph::storageOf(layout.shape.b));
 }
 
 /// Panels of few matrices that each worker has at least where tasks pack them.

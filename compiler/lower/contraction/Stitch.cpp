@@ -58,7 +58,7 @@ LogicalResult Stitch::prepare() {
     return kernel.refuse("the length of its rows is known to the run only");
   const program::Machine &machine = kernel.machine;
   rowStride = llvm::alignTo(*columns, machine.lanes);
-  int64_t rowBytes = rowStride * graph::bytesOf(graph::elementOf(between));
+  int64_t rowBytes = rowStride * graph::bytesOf(graph::storageOf(between));
   int64_t rowsOfTile = std::max<int64_t>(1, tiles.mostRows());
   int64_t fitting = machine.l2Bytes * 3 / 8 / rowBytes;
   kernel.stitching = {rowsOfTile,
@@ -89,7 +89,7 @@ Value Stitch::address(Value row, Value column) {
 
 void Stitch::emit() {
   contraction.emitOperands();
-  Type element = graph::elementOf(between);
+  Type element = graph::storageOf(between);
   if (!isResult)
     contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);

@@ -41,7 +41,7 @@ Value Elements::at(Value tensor, ArrayRef<Index> place) {
   } else if (op && op->getBlock() == group) {
     value = compute(op, tensor, place);
   } else {
-    value = read(graph::elementOf(tensor), kernel.pointer(tensor), sizesOf(tensor), place);
+    value = read(graph::storageOf(tensor), kernel.pointer(tensor), sizesOf(tensor), place);
   }
   memo.back()[key] = value;
   return value;
@@ -70,8 +70,8 @@ Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
 /// A constant of equal elements is a number in the code; others are read.
 Value Elements::constantAt(Value tensor, ArrayRef<Index> place) {
   auto value = tensor.getDefiningOp<graph::ConstantOp>().getValue();
-  Type element = graph::elementOf(tensor);
-  auto dense = dyn_cast<DenseElementsAttr>(value);
+  Type element = graph::storageOf(tensor);
+  auto dense = dyn_cast<DenseElementsAttr>(graph::codesOf(value));
   if (dense && dense.isSplat()) {
     Type compute = program::computeType(element);
     if (isa<FloatType>(element))
@@ -246,7 +246,7 @@ Value Elements::read(Type element, Value pointer, ArrayRef<Value> sizes, ArrayRe
 }
 
 void Elements::store(Value tensor, Value value, ArrayRef<Index> place) {
-  Type element = graph::elementOf(tensor);
+  Type element = graph::storageOf(tensor);
   Value pointer = kernel.pointer(tensor), whole = tensor;
   Indices inWhole(place);
   while (const mechanism::Placement *placement = kernel.placementOf(whole)) {

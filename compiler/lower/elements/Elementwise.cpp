@@ -15,7 +15,7 @@ struct Words {
   Operation *op;
   ArrayRef<Value> in;
 
-  Type element() const { return graph::elementOf(op->getOperand(0)); }
+  Type element() const { return graph::storageOf(op->getOperand(0)); }
   bool isFloat() const { return isa<FloatType>(element()); }
   bool isUnsigned() const {
     return element().isUnsignedInteger() || element().isSignlessInteger(1);
@@ -398,9 +398,9 @@ Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
     return words.choose(operands[0], loadedWhole(code, operands[1]),
                         loadedWhole(code, operands[2]));
   if (isa<graph::CastOp>(op))
-    return emitCast(words, graph::elementOf(op->getOperand(0)), graph::elementOf(op->getResult(0)));
+    return emitCast(words, graph::storageOf(op->getOperand(0)), graph::storageOf(op->getResult(0)));
   if (isa<graph::BitcastOp>(op)) {
-    Type target = program::computeType(graph::elementOf(op->getResult(0)));
+    Type target = program::computeType(graph::storageOf(op->getResult(0)));
     if (target == getElementTypeOrSelf(operands[0].getType()))
       return operands[0];
     if (auto vector = dyn_cast<VectorType>(operands[0].getType()))
@@ -414,12 +414,12 @@ Value emitElementwise(Code &code, Operation *op, ArrayRef<Value> operands) {
 
 /// The type in which values are kept says nothing of their sign: the operand's does.
 static bool foldsUnsigned(Operation *reduction) {
-  Type element = graph::elementOf(reduction->getOperand(0));
+  Type element = graph::storageOf(reduction->getOperand(0));
   return element.isUnsignedInteger() || element.isSignlessInteger(1);
 }
 
 Value combine(Code &code, Operation *reduction, Value x, Value y) {
-  Type element = graph::elementOf(reduction->getOperand(0));
+  Type element = graph::storageOf(reduction->getOperand(0));
   bool isFloat = isa<FloatType>(element), isUnsigned = foldsUnsigned(reduction);
   auto make = [&](auto floating, auto isSigned, auto isNotSigned) -> Value {
     if (isFloat) {

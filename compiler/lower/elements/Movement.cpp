@@ -154,7 +154,7 @@ static Value concatElement(Elements &e, graph::ConcatOp op, unsigned operand, In
   Value limit = Code::isVector(lanes) ? code.spread(size) : size;
   Value isHere =
       code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, lanes, limit);
-  return guarded(e, isHere, graph::elementOf(x), here, [&] {
+  return guarded(e, isHere, graph::storageOf(x), here, [&] {
     Value offset = code.sub(code.number(0), size);
     Index next = e.shift(along, offset);
     if (!Code::isVector(isHere))
@@ -229,7 +229,7 @@ static Value mirrored(Elements &e, graph::PadOp op, const Indices &source, size_
   const Index &index = source[turned];
   if (op.getMode() != "reflect" || index.free || index.step != 1)
     return otherwise();
-  Type element = graph::elementOf(op.getX());
+  Type element = graph::storageOf(op.getX());
   auto turnedAt = [&](Value end) { // the place that stays
     Indices shown(source);
     shown[turned] = {code.sub(code.mul(code.number(2), end), index.base), -1, {}};
@@ -270,7 +270,7 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
   }
   Operation *made = op.getX().getDefiningOp();
   bool isComputed = made && made->getBlock() == op->getBlock();
-  Type element = graph::elementOf(op.getX());
+  Type element = graph::storageOf(op.getX());
   if (!turned.empty()) { // most vectors lie inside as they are
     Value areInside;
     for (size_t i : turned)
@@ -311,7 +311,7 @@ static Value padElement(Elements &e, graph::PadOp op, ArrayRef<Index> place) {
 
 static Value sizesElement(Elements &e, graph::SizesOp op, ArrayRef<Index> place) {
   Code &code = e.code();
-  Type element = program::computeType(graph::elementOf(op.getResult()));
+  Type element = program::computeType(graph::storageOf(op.getResult()));
   DimVector values = graph::dimsOf(op.getValues());
   Value result;
   Value lanes = place.empty() ? code.number(0) : e.lanesOf(place[0]);
@@ -371,7 +371,7 @@ static Value dynamicSliceElement(Elements &e, graph::DynamicSliceOp op, ArrayRef
 
 static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place) {
   Code &code = e.code();
-  Type element = graph::elementOf(op.getStart());
+  Type element = graph::storageOf(op.getStart());
   bool isNarrow = isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
   Type wide = isNarrow ? Type(code.b.getF32Type()) : element; // rounded once, at the end
   Value count = numberAs(e, e.lanesOf(place[0]), wide);
@@ -417,7 +417,7 @@ Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
       .Case([&](graph::PadOp op) { return padElement(e, op, place); })
       .Case([&](graph::SizesOp op) { return sizesElement(e, op, place); })
       .Case([&](graph::IotaOp op) {
-        return numberAs(e, e.lanesOf(place[op.getAxis()]), graph::elementOf(op.getResult()));
+        return numberAs(e, e.lanesOf(place[op.getAxis()]), graph::storageOf(op.getResult()));
       })
       .Default([](Operation *) { return Value(); });
 }

@@ -52,7 +52,7 @@ static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t
         fetchStepsAhead(e, operand, place, axis);
     return;
   }
-  int64_t bits = graph::elementOf(x).getIntOrFloatBitWidth();
+  int64_t bits = graph::storageOf(x).getIntOrFloatBitWidth();
   if (graph::rankOf(x) != (int64_t)place.size() || bits < 8 ||
       (made && isa<graph::ConstantOp>(made)))
     return;
@@ -64,14 +64,14 @@ static void fetchStepsAhead(Elements &e, Value x, ArrayRef<Index> place, int64_t
     return;
   int64_t elements = kLine * 8 / bits;
   for (int64_t at = 0; at < code.lanes; at += elements)
-    code.prefetch(e.kernel.pointer(x), graph::elementOf(x), code.add(where.base, code.number(at)));
+    code.prefetch(e.kernel.pointer(x), graph::storageOf(x), code.add(where.base, code.number(at)));
 }
 
 static Value reduceElement(Elements &e, Operation *op, ArrayRef<int64_t> axes, bool keepDims,
                            ArrayRef<Index> place) {
   Code &code = e.code();
   Value x = op->getOperand(0);
-  Type element = graph::elementOf(x), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(x), accumulator = accumulatorType(element);
   Values sizes = e.sizesOf(x);
   Indices source;
   size_t next = 0;
@@ -118,7 +118,7 @@ static void fetchRowsAhead(Elements &e, Value x, ArrayRef<Index> rows, Value i) 
   if (where.free || where.step <= 1 || code.lanes == 1)
     return;
   Value ahead = code.add(where.base, code.number(2 * where.step * code.lanes));
-  code.prefetch(e.kernel.pointer(x), graph::elementOf(x),
+  code.prefetch(e.kernel.pointer(x), graph::storageOf(x),
                 code.add(ahead, code.mul(i, code.number(code.lanes))));
 }
 
@@ -127,7 +127,7 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
                         bool wantLargest, ArrayRef<Index> place) {
   Code &code = e.code();
   Value x = op->getOperand(0);
-  Type element = graph::elementOf(x);
+  Type element = graph::storageOf(x);
   Indices source;
   size_t next = 0;
   for (int64_t i = 0; i < graph::rankOf(x); ++i) {
@@ -182,16 +182,16 @@ static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> plac
   Index zero = e.uniform(code.number(0));
   left.append({place[rank - 2], zero});
   right.append({zero, place[rank - 1]});
-  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(op.getResult()), accumulator = accumulatorType(element);
   Value start = code.spread(code.constantOf(accumulator, 0));
   Value total = foldScoped(
       e, code.number(0), e.sizesOf(op.getA())[rank - 1], start, [&](Value k, ValueRange carried) {
         left[rank - 1] = right[rank - 2] = e.uniform(k);
         fetchStepsAhead(e, op.getB(), right, rank - 2);
         Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator,
-                                    graph::elementOf(op.getA()).isUnsignedInteger()));
+                                    graph::storageOf(op.getA()).isUnsignedInteger()));
         Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator,
-                                    graph::elementOf(op.getB()).isUnsignedInteger()));
+                                    graph::storageOf(op.getB()).isUnsignedInteger()));
         if (isa<FloatType>(accumulator))
           return Values{code.b.create<math::FmaOp>(code.loc, x, y, carried[0])};
         return Values{code.b.create<arith::AddIOp>(code.loc, carried[0],

@@ -41,16 +41,16 @@ static std::optional<std::pair<Value, double>> requantised(graph::CastOp op) {
     integer = sub.getX();
   }
   auto wide = integer.getDefiningOp<graph::CastOp>();
-  if (wide && graph::elementOf(integer).isSignlessInteger(32))
+  if (wide && graph::storageOf(integer).isSignlessInteger(32))
     integer = wide.getX();
   auto narrow = integer.getDefiningOp<graph::CastOp>();
   auto top = narrow ? narrow.getX().getDefiningOp<graph::MinOp>() : nullptr;
   auto bottom = top ? top.getX().getDefiningOp<graph::MaxOp>() : nullptr;
-  if (!bottom || !graph::elementOf(op.getResult()).isF32() ||
-      !graph::elementOf(top.getResult()).isF32() ||
-      !graph::elementOf(narrow.getResult()).isInteger(8) || !isWhole(bottom.getX()))
+  if (!bottom || !graph::storageOf(op.getResult()).isF32() ||
+      !graph::storageOf(top.getResult()).isF32() ||
+      !graph::storageOf(narrow.getResult()).isInteger(8) || !isWhole(bottom.getX()))
     return std::nullopt;
-  bool isUnsigned = graph::elementOf(narrow.getResult()).isUnsignedInteger();
+  bool isUnsigned = graph::storageOf(narrow.getResult()).isUnsignedInteger();
   auto most = graph::splatOf(top.getY()), least = graph::splatOf(bottom.getY());
   if (!most || !least || *most > (isUnsigned ? 255 : 127) || *least < (isUnsigned ? 0 : -128))
     return std::nullopt;

@@ -25,7 +25,7 @@ struct Sampler {
   Code &code = e.code();
   Type f32 = code.b.getF32Type();
   /// Type of weighted elements and their sums.
-  Type sumType = graph::elementOf(op.getX()).isF64() ? Type(code.b.getF64Type()) : f32;
+  Type sumType = graph::storageOf(op.getX()).isF64() ? Type(code.b.getF64Type()) : f32;
 
   Value number(Value like, double value) {
     Value scalar = code.constantOf(f32, value);
@@ -246,7 +246,7 @@ Value defineResize(Elements &e, Operation *op, ArrayRef<Index> place) {
     axes.push_back(sampler.sample(d, place[d], from[d], to[d]));
   Indices source;
   Value value = sampler.sum(axes, 0, source);
-  Type element = graph::elementOf(resize.getX());
+  Type element = graph::storageOf(resize.getX());
   return getElementTypeOrSelf(value.getType()) == element ? value : narrow(e, value, element);
 }
 

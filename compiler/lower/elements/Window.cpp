@@ -128,7 +128,7 @@ static Indices imagePlace(bool channelsLast, const Index &batch, const Index &ch
 static Value poolElement(Elements &e, graph::PoolOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   bool isMax = op.getKind() == "max", last = op.getChannelsLast();
-  Type element = graph::elementOf(op.getX()), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(op.getX()), accumulator = accumulatorType(element);
   Window window = windowOf(e, op, place, false);
   for (int64_t size : op.getWindow())
     window.windows.push_back(code.number(size));
@@ -226,7 +226,7 @@ template <typename Op>
 static Value convElement(Elements &e, Op op, ArrayRef<Index> place, bool transposed) {
   Code &code = e.code();
   bool last = op.getChannelsLast();
-  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(op.getResult()), accumulator = accumulatorType(element);
   Window window = windowOf(e, op, place, transposed);
   Values filter = e.sizesOf(op.getW());
   window.windows = Values(ArrayRef<Value>(filter).drop_front(2));
@@ -248,8 +248,8 @@ static Value convElement(Elements &e, Op op, ArrayRef<Index> place, bool transpo
           for (Value tap : taps)
             weight.push_back(e.uniform(tap));
           Value y = e.at(op.getW(), weight);
-          x = widen(e, x, accumulator, graph::elementOf(op.getX()).isUnsignedInteger());
-          y = widen(e, y, accumulator, graph::elementOf(op.getW()).isUnsignedInteger());
+          x = widen(e, x, accumulator, graph::storageOf(op.getX()).isUnsignedInteger());
+          y = widen(e, y, accumulator, graph::storageOf(op.getW()).isUnsignedInteger());
           return Values{multiplyAdd(code, code.spread(x), code.spread(y), sum[0])};
         });
       })[0];
@@ -270,7 +270,7 @@ static Value filterGradientElement(Elements &e, graph::ConvFilterGradientOp op,
                                    ArrayRef<Index> place) {
   Code &code = e.code();
   bool last = op.getChannelsLast();
-  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(op.getResult()), accumulator = accumulatorType(element);
   Values x = e.sizesOf(op.getX()), dy = e.sizesOf(op.getDy());
   DimVector w = graph::dimsOf(op.getResult());
   size_t spatial = x.size() - 2, first = last ? 1 : 2;
@@ -342,7 +342,7 @@ static Values forEachWindow(Elements &e, graph::UnpoolOp op, ArrayRef<Index> pla
 static Value unpoolElement(Elements &e, graph::UnpoolOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   bool last = op.getChannelsLast();
-  Type element = graph::elementOf(op.getResult()), accumulator = accumulatorType(element);
+  Type element = graph::storageOf(op.getResult()), accumulator = accumulatorType(element);
   const Index &channel = last ? place.back() : place[1];
   ValueRange images = op.getImages();
   Value x = images.empty() ? Value() : code.spread(e.at(images[0], place));

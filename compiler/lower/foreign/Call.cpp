@@ -40,7 +40,7 @@ public:
   void emit() {
     Value output = outputsOf(group).front();
     // Ops after the result read each element where they write it.
-    bool isInPlace = graph::elementOf(output) == graph::elementOf(call.result) &&
+    bool isInPlace = graph::storageOf(output) == graph::storageOf(call.result) &&
                      graph::dimsOf(output) == graph::dimsOf(call.result);
     int64_t temporary = -1;
     if (!isInPlace)
@@ -54,7 +54,7 @@ public:
       return;
     emitPointwise(kernel, group, schedule, [&](Elements &e) {
       e.bind(call.result, [this, memory, &e](ArrayRef<Index> place) {
-        return e.read(graph::elementOf(call.result), memory(), e.sizesOf(call.result), place);
+        return e.read(graph::storageOf(call.result), memory(), e.sizesOf(call.result), place);
       });
     });
   }

@@ -38,7 +38,7 @@ public:
     if (schedule.mechanism == &mechanism::kKernelNest)
       nest = mechanism::readNest(ops, why);
     deciders = nest ? nest->deciders : mechanism::decidersOf(*schedule.mechanism, ops);
-    element = nest ? nest->element() : graph::elementOf(deciders.front()->getOperand(0));
+    element = nest ? nest->element() : graph::storageOf(deciders.front()->getOperand(0));
     holes = mechanism::holesOf(*schedule.mechanism, element, deciders.size(), nestOrNull());
     readShape();
     return success();
@@ -149,7 +149,7 @@ private:
       auto dims = graph::dimsOf(hole.value);
       bool isMatrix = llvm::all_of(ArrayRef<Dim>(dims).drop_back(std::min<size_t>(2, dims.size())),
                                    [](const Dim &dim) { return dim.isConstant(1); });
-      if (!constant || !isRight || !isMatrix || graph::elementOf(hole.value) != element ||
+      if (!constant || !isRight || !isMatrix || graph::storageOf(hole.value) != element ||
           lanes < 2 || packed.contains(hole.value))
         continue;
       int64_t rows = *dims[dims.size() - 2].constant(), columns = *dims.back().constant();
@@ -183,7 +183,7 @@ private:
     if (packed.contains(hole.value))
       code.prefetch(kernel.data(packed.at(hole.value)), element, packedIndex(hole.value, place));
     else if (mlir::Value value = hole.value; value.getParentBlock() != group)
-      code.prefetch(kernel.pointer(hole.value), graph::elementOf(hole.value),
+      code.prefetch(kernel.pointer(hole.value), graph::storageOf(hole.value),
                     e.linear(e.sizesOf(hole.value), place).base);
   }
 
@@ -215,7 +215,7 @@ private:
       return {};
     }
     if (hole.kind == Kind::Load)
-      return e.read(graph::elementOf(hole.value), kernel.pointer(hole.value), e.sizesOf(hole.value),
+      return e.read(graph::storageOf(hole.value), kernel.pointer(hole.value), e.sizesOf(hole.value),
                     place);
     for (auto [i, number] : llvm::enumerate(hole.taken))
       e.bind(nest->values[number], [value = taken[i]](ArrayRef<Index>) { return value; });
@@ -360,7 +360,7 @@ private:
         out << ");\n";
       }
     for (auto [i, value] : llvm::enumerate(nest ? nest->values : SmallVector<Value>()))
-      out << "typedef " << nameOf(graph::elementOf(value)) << " heddle_value_" << i << ";\n";
+      out << "typedef " << nameOf(graph::storageOf(value)) << " heddle_value_" << i << ";\n";
     out << vocabularyHeader(element) << "int64_t heddle_tasks(const heddle_group *);\n"
         << "int64_t heddle_scratch(const heddle_group *);\n"
         << "void heddle_kernel(const heddle_group *, int64_t, int64_t, void *);\n"

@@ -19,7 +19,7 @@ LogicalResult GradientShape::read(const KernelBuilder &kernel, Block *group,
   auto op = dyn_cast<graph::ConvFilterGradientOp>(group->front());
   if (!op)
     return failure();
-  element = graph::elementOf(op.getResult());
+  element = graph::storageOf(op.getResult());
   result = op.getResult();
   image = op.getX();
   slopes = op.getDy();

@@ -142,7 +142,7 @@ void Bindings::bind(graph::DynamicSliceOp op) {
 }
 
 void Bindings::bind(graph::RangeOp op) {
-  Type element = graph::elementOf(op.getStart()), i64 = builder.getI64Type();
+  Type element = graph::storageOf(op.getStart()), i64 = builder.getI64Type();
   Type f64 = builder.getF64Type();
   bool isFloat = isa<FloatType>(element);
   Value zero = code.number(0);

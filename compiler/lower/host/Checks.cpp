@@ -201,7 +201,7 @@ static void checkTensor(Value tensor, const std::string &node,
   if (!isSmall && !shape.empty())
     visit({bytes, Dim(0), Check::Memory,
            node + "a tensor of size '" + bytes.str() + "' in bytes is larger than any memory",
-           shape, graph::bytesOf(graph::elementOf(tensor))});
+           shape, graph::bytesOf(graph::storageOf(tensor))});
 }
 
 void forEachCheck(Operation *op, llvm::function_ref<void(const Check &)> visit) {

@@ -111,7 +111,7 @@ void Entry::writeBind() {
     for (auto [symbol, element] : llvm::zip(graph::dimsOf(bind.getSymbols()), elements)) {
       Value address = code.at(inputs, pointer, code.number(element.input.getArgNumber()));
       Value memory = builder.create<program::LoadOp>(code.loc, pointer, address, 8);
-      Value size = host.loadInteger(graph::elementOf(element.input), memory, element.index);
+      Value size = host.loadInteger(graph::storageOf(element.input), memory, element.index);
       code.when(code.less(size, code.number(0)), [&] { host.fail(message, size, size); });
       code.store(i64, code.max(size, code.number(0)), given,
                  code.number(storage.inputSymbols.at(*symbol.symbolName())));

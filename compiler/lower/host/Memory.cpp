@@ -131,7 +131,7 @@ Value Memory::readInteger(Value tensor, int64_t index) {
   if (auto known = sizesIn(tensor))
     return sizes.dim((*known)[index]);
   Code &code = host.code;
-  Type element = graph::elementOf(tensor);
+  Type element = graph::storageOf(tensor);
   Value memory = pointerOf(tensor);
   return code.choose(
       host.isFine(), host.builder.getI64Type(),

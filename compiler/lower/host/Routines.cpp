@@ -67,7 +67,7 @@ static SmallVector<Dim> wordsOf(Attribute attr) {
 
 /// The address of the scans of trees; 0 if all are walked.
 Value Routines::scansOf(graph::ForestOp op) {
-  if (!graph::elementOf(op.getX()).isF32())
+  if (!graph::storageOf(op.getX()).isF32())
     return host.code.number(0);
   std::vector<char> scans =
       forestScans(*graph::constantIntegers(op.getNodes()), *graph::constantIntegers(op.getRoots()));

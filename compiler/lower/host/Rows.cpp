@@ -14,7 +14,7 @@ using program::kRowParts;
 Value Lengths::isNonzero(Value memory, Value index) {
   Code &code = host.code;
   OpBuilder &builder = host.builder;
-  Value value = code.load(graph::elementOf(op.getX()), memory, index);
+  Value value = code.load(graph::storageOf(op.getX()), memory, index);
   Type type = value.getType();
   if (isa<FloatType>(type))
     return builder.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::UNE, value,
@@ -28,7 +28,7 @@ Value Lengths::isNonzero(Value memory, Value index) {
 Values Lengths::found(Value memory, Value row) {
   Code &code = host.code;
   OpBuilder &builder = host.builder;
-  Type element = graph::elementOf(op.getX()), i64 = builder.getI64Type();
+  Type element = graph::storageOf(op.getX()), i64 = builder.getI64Type();
   Value zero = code.number(0), size = sizes.symbols.at(op.getSize().str()), length, isWrong;
   if (graph::rankOf(op.getX()) == 1) {
     length = code.load(element, memory, row);
@@ -222,7 +222,7 @@ func::FuncOp Rows::dispatcherOf(func::FuncOp target, const Kernel &kernel, const
         graph::hasRows(graph::dimsOf(argument.tensor), kernel.rows))
       plan.varying.push_back({number,
                               tables.sumOf(RowTables::elementsOfRow(argument.tensor, kernel.rows)),
-                              graph::bytesOf(graph::elementOf(argument.tensor))});
+                              graph::bytesOf(graph::storageOf(argument.tensor))});
     if (argument.kind == Argument::Kind::Temporary)
       plan.varying.push_back({number, tables.sumOf(kernel.ofRow[argument.index]), 1});
     if (argument.kind == Argument::Kind::Size)

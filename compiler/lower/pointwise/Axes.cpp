@@ -28,7 +28,7 @@ struct Walk {
       return true;
     Operation *op = value.getDefiningOp();
     if (auto constant = dyn_cast_if_present<graph::ConstantOp>(op)) {
-      auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
+      auto dense = dyn_cast<DenseElementsAttr>(graph::codesOf(constant.getValue()));
       if (dense && dense.isSplat())
         return true; // a number in the code
     }

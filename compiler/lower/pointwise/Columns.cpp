@@ -90,7 +90,7 @@ private:
   }
 
   static Type accumulatorOf(Operation *reduction) {
-    return accumulatorType(graph::elementOf(reduction->getOperand(0)));
+    return accumulatorType(graph::storageOf(reduction->getOperand(0)));
   }
 
   void emitPieces() {
@@ -216,7 +216,7 @@ private:
                                 [&](Value piece, ValueRange in) -> Values {
                                   return {combine(code, reduction, in[0], partOf(piece))};
                                 })[0];
-        return narrow(e, total, graph::elementOf(reduction->getOperand(0)));
+        return narrow(e, total, graph::storageOf(reduction->getOperand(0)));
       });
   }
 
@@ -237,7 +237,7 @@ bool emitColumns(KernelBuilder &kernel, Block *group, const Schedule &schedule) 
   if (!columns || kernel.machine.lanes < 2)
     return false;
   for (Operation *reduction : columns->reductions)
-    if (graph::elementOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
+    if (graph::storageOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
       return false;
   ColumnKernel made(kernel, group, *columns);
   made.layOut();

@@ -149,7 +149,7 @@ static int64_t vectorsInRegister(Block *group) {
     SmallVector<Type> types(op.getOperandTypes());
     llvm::append_range(types, op.getResultTypes());
     for (Type type : types) {
-      Type element = getElementTypeOrSelf(type);
+      Type element = graph::storageOf(getElementTypeOrSelf(type));
       if (!isa<IntegerType>(element))
         return 1;
       bits = std::max<int64_t>(bits, element.getIntOrFloatBitWidth());
@@ -164,7 +164,8 @@ static int64_t vectorsSideBySide(Block *group, const Dim &extent, int64_t lanes)
   int64_t bits = 32;
   for (Operation &op : *group)
     for (Type type : op.getResultTypes())
-      bits = std::max<int64_t>(bits, getElementTypeOrSelf(type).getIntOrFloatBitWidth());
+      bits = std::max<int64_t>(
+          bits, graph::storageOf(getElementTypeOrSelf(type)).getIntOrFloatBitWidth());
   int64_t count = (estimate::opsPerElement(group) <= 8 ? 8 : 4) * 32 / bits,
           size = graph::typicalSize(group->getParentOp(), extent, 256);
   while (count > 1 && (int64_t)llvm::alignTo(size, count * lanes) * 4 > size * 5)
@@ -310,7 +311,7 @@ private:
     constexpr int64_t kMostOps = 16; // each is written once for each row of a square
     Code &code = kernel.code();
     auto isPlain = [](const Root &root) {
-      return root.value == root.target && graph::elementOf(root.value).getIntOrFloatBitWidth() >= 8;
+      return root.value == root.target && graph::storageOf(root.value).getIntOrFloatBitWidth() >= 8;
     };
     // A result may lie where an operand does, which the squares of the next one would read.
     bool isOne = roots.size() == 1 && isPlain(roots.front());

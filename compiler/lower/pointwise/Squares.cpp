@@ -37,7 +37,7 @@ struct Writer {
   const Squares &squares;
   ArrayRef<Index> place;
   Code &code = elements.code();
-  Type type = program::computeType(graph::elementOf(value));
+  Type type = program::computeType(graph::storageOf(value));
 
   /// The value at `count` places of the row from `first` on, each with lanes from `lane` on.
   Values compute(Value lane, Value first, int64_t count, Value valid, int64_t part = 0) {

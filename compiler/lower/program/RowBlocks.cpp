@@ -29,9 +29,9 @@ public:
   }
   /// Whether an input or output has rows, each of whole bytes, or nothing of the batch at all.
   bool isApart(Value value, bool mustHaveRows) const {
-    Type element = graph::elementOf(value);
+    Type element = graph::storageOf(value);
     DimVector dims = graph::dimsOf(value);
-    bool isPlain = !graph::listOf(value) && !graph::isBits(element) &&
+    bool isPlain = !graph::listOf(value) && !graph::isBits(graph::elementOf(value)) &&
                    (element.isSignlessInteger(1) || element.getIntOrFloatBitWidth() % 8 == 0);
     bool hasRows = !dims.empty() && dims[0] == Dim::symbol(of);
     ArrayRef<Dim> others = ArrayRef<Dim>(dims).drop_front(hasRows);

@@ -111,7 +111,7 @@ std::optional<Storage::InputElements> Storage::inputElementsOf(Value value) cons
   if (isa<graph::ReshapeOp>(op))
     return inputElementsOf(op->getOperand(0));
   if (isa<graph::CastOp>(op) &&
-      isWidening(graph::elementOf(op->getOperand(0)), graph::elementOf(value)))
+      isWidening(graph::storageOf(op->getOperand(0)), graph::storageOf(value)))
     return inputElementsOf(op->getOperand(0));
   if (graph::rankOf(value) != 1)
     return std::nullopt;
@@ -169,7 +169,7 @@ bool Storage::isEntryKnown(Value value) const {
 }
 
 Dim Storage::bytesOf(Value value) {
-  return graph::elementCount(graph::dimsOf(value)) * Dim(graph::bytesOf(graph::elementOf(value)));
+  return graph::elementCount(graph::dimsOf(value)) * Dim(graph::bytesOf(graph::storageOf(value)));
 }
 
 /// The value whose memory this one is.

@@ -29,7 +29,7 @@ std::optional<size_t> RowKernel::axisOfPieces() const {
       *length < thresholdOf(group, estimate::kLongRow))
     return std::nullopt;
   for (Operation *reduction : reductions)
-    if (graph::elementOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
+    if (graph::storageOf(reduction->getOperand(0)).getIntOrFloatBitWidth() < 8)
       return std::nullopt;
   for (size_t axis = kept; axis < full.size(); ++axis) {
     int64_t each = axis + 1 < full.size() ? 2 : thresholdOf(group, estimate::kLongRowPiece);
@@ -67,7 +67,7 @@ void RowKernel::bindTotals(Elements &e, ArrayRef<int64_t> totals, Value task) {
   int64_t count = piecesOf(kernel, group);
   Value first = code.mul(code.div(task, code.number(count)), code.number(count));
   for (auto [temporary, reduction] : llvm::zip(totals, reductions)) {
-    Type element = graph::elementOf(reduction->getOperand(0)), type = accumulatorType(element);
+    Type element = graph::storageOf(reduction->getOperand(0)), type = accumulatorType(element);
     Value total;
     for (int64_t i = 0; i < count; ++i) {
       Value part = code.load(type, kernel.temporary(temporary), code.add(first, code.number(i)));
@@ -85,7 +85,7 @@ void RowKernel::emitLongRows(size_t axis) {
   for (ArrayRef<Operation *> pass : passes()) {
     SmallVector<int64_t> temporaries;
     for (Operation *reduction : pass) {
-      Type type = accumulatorType(graph::elementOf(reduction->getOperand(0)));
+      Type type = accumulatorType(graph::storageOf(reduction->getOperand(0)));
       int64_t bytes = llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
       temporaries.push_back(kernel.addTemporary(rowCount() * Dim(piecesOf(kernel, group) * bytes)));
     }

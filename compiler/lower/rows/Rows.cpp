@@ -35,7 +35,7 @@ Dim RowKernel::scratchBytes() const {
   // 64 bytes more for each kept value: vectors may begin at any element.
   for (Value value : keptValues)
     if (value != keptInResult)
-      bytes = bytes + rowLength() * Dim(graph::bytesOf(graph::elementOf(value))) + Dim(64);
+      bytes = bytes + rowLength() * Dim(graph::bytesOf(graph::storageOf(value))) + Dim(64);
   return bytes;
 }
 
@@ -104,7 +104,7 @@ static Value reduceBlocks(Elements &e, Value low, Value high, ArrayRef<Operation
   Values all(initial);
   for (int64_t k = 1; k < kSideBySide; ++k)
     for (Operation *reduction : reductions) {
-      Type accumulator = accumulatorType(graph::elementOf(reduction->getOperand(0)));
+      Type accumulator = accumulatorType(graph::storageOf(reduction->getOperand(0)));
       all.push_back(code.spread(neutral(code, reduction, accumulator)));
     }
   Values parts = code.fold(low, end, step, all, [&](Value i, ValueRange carried) {
@@ -154,7 +154,7 @@ Value RowKernel::scratchOf(size_t number) {
   Dim offset = scratchBegin + Dim(64 * static_cast<int64_t>(number));
   for (size_t i = 0; i < number; ++i)
     if (keptValues[i] != keptInResult)
-      offset = offset + rowLength() * Dim(graph::bytesOf(graph::elementOf(keptValues[i])));
+      offset = offset + rowLength() * Dim(graph::bytesOf(graph::storageOf(keptValues[i])));
   return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(offset));
 }
 
@@ -175,7 +175,7 @@ static graph::DivOp sharesOf(Operation *sum) {
   auto most = moved ? moved.getY().getDefiningOp<graph::BroadcastOp>() : nullptr;
   auto largest = most ? most.getX().getDefiningOp<graph::ReduceMaxOp>() : nullptr;
   if (!largest || largest.getX() != moved.getX() || largest.getAxes() != fold.getAxes() ||
-      graph::elementOf(fold.getX()).getIntOrFloatBitWidth() < 32)
+      graph::storageOf(fold.getX()).getIntOrFloatBitWidth() < 32)
     return nullptr;
   for (Operation *user : fold.getResult().getUsers())
     if (isa<graph::BroadcastOp>(user) && user->hasOneUse())
@@ -190,7 +190,7 @@ Value RowKernel::bindShares(Elements &e, Operation *sum, Value total) {
   graph::DivOp shares = sharesOf(sum);
   if (!shares || shares->getBlock() != group)
     return {};
-  Value one = code.constantOf(graph::elementOf(shares.getResult()), 1);
+  Value one = code.constantOf(graph::storageOf(shares.getResult()), 1);
   Value factor =
       code.b.create<arith::DivFOp>(code.loc, Code::isVector(total) ? code.spread(one) : one, total);
   e.bind(shares, [&e, &code, shares, factor](ArrayRef<Index> place) mutable -> Value {
@@ -252,7 +252,7 @@ void RowKernel::chooseKeptInResult() {
   graph::DivOp shares = reductions.size() == 2 ? sharesOf(reductions.back()) : nullptr;
   if (!shares || results.size() != 1 || results.front() != shares.getResult() ||
       kernel.placementOf(shares.getResult()) || !llvm::is_contained(keptValues, shares.getX()) ||
-      graph::elementOf(shares.getX()) != graph::elementOf(shares.getResult()))
+      graph::storageOf(shares.getX()) != graph::storageOf(shares.getResult()))
     return;
   keptInResult = shares.getX();
 }
@@ -274,7 +274,7 @@ Values RowKernel::reduce(Elements &e, const Indices &start, ArrayRef<Operation *
                          llvm::function_ref<void(ArrayRef<Index>)> visit) {
   Code &code = kernel.code();
   auto accumulatorOf = [](Operation *reduction) {
-    return accumulatorType(graph::elementOf(reduction->getOperand(0)));
+    return accumulatorType(graph::storageOf(reduction->getOperand(0)));
   };
   Values initial;
   for (Operation *reduction : pass)
@@ -315,7 +315,7 @@ void RowKernel::emitRow(Elements &e, const Indices &start) {
         if (keep == keptInResult)
           e.store(results.front(), e.at(keep, place), place);
         else
-          code.storeLanes(graph::elementOf(keep), e.at(keep, place), scratchOf(i),
+          code.storeLanes(graph::storageOf(keep), e.at(keep, place), scratchOf(i),
                           rowIndex(e, place), e.mask);
     });
     for (auto [i, keep] : storedNow) {
@@ -323,17 +323,17 @@ void RowKernel::emitRow(Elements &e, const Indices &start) {
       if (keep == keptInResult) {
         e.bind(keep, [this, &e](ArrayRef<Index> place) {
           Value result = results.front();
-          return e.read(graph::elementOf(result), kernel.pointer(result), e.sizesOf(result), place);
+          return e.read(graph::storageOf(result), kernel.pointer(result), e.sizesOf(result), place);
         });
         continue;
       }
       Value memory = scratchOf(i);
       e.bind(keep, [this, &e, memory, keep = keep](ArrayRef<Index> place) {
-        return e.code().loadLanes(graph::elementOf(keep), memory, rowIndex(e, place), e.mask);
+        return e.code().loadLanes(graph::storageOf(keep), memory, rowIndex(e, place), e.mask);
       });
     }
     for (auto [reduction, total] : llvm::zip(pass, totals)) {
-      Value result = narrow(e, total, graph::elementOf(reduction->getOperand(0)));
+      Value result = narrow(e, total, graph::storageOf(reduction->getOperand(0)));
       e.bind(reduction->getResult(0), [result](ArrayRef<Index>) { return result; });
       if (Value bound = bindShares(e, reduction, result))
         shares.push_back(bound);

@@ -18,7 +18,7 @@ namespace heddle::lower {
 
 /// Whether rows of the tensor can be turned.
 static bool isTurnable(Value tensor) {
-  return graph::elementOf(tensor).getIntOrFloatBitWidth() >= 8;
+  return graph::storageOf(tensor).getIntOrFloatBitWidth() >= 8;
 }
 
 bool RowKernel::hasShortRows() const {
@@ -82,7 +82,7 @@ void RowKernel::emitShortRows(Elements &e, Indices start, Value valid) {
   for (auto [j, column] : llvm::enumerate(columns))
     column.back() = e.uniform(code.number(j));
   for (Operation *reduction : reductions) {
-    Type element = graph::elementOf(reduction->getOperand(0));
+    Type element = graph::storageOf(reduction->getOperand(0));
     Type accumulator = accumulatorType(element);
     Value total;
     for (const Indices &column : columns) {
@@ -127,7 +127,7 @@ void RowKernel::bindColumns(Elements &e, Value tensor, const Indices &start) {
     auto column = place.back().isUniform() ? Code::constant(place.back().base) : std::nullopt;
     if (column && place[kept - 1].step == 1)
       return columns[*column];
-    return e.read(graph::elementOf(tensor), kernel.pointer(tensor), e.sizesOf(tensor), place);
+    return e.read(graph::storageOf(tensor), kernel.pointer(tensor), e.sizesOf(tensor), place);
   });
 }
 

@@ -63,7 +63,7 @@ class Scatter {
 public:
   Scatter(KernelBuilder &kernel, Block *group, Operation *op, Value x, StringRef reduction)
       : kernel(kernel), group(group), op(op), x(x), result(op->getResult(0)), reduction(reduction),
-        element(graph::elementOf(x)), dims(graph::dimsOf(x)) {}
+        element(graph::storageOf(x)), dims(graph::dimsOf(x)) {}
 
 protected:
   /// Begins the phase, whose loops are in lanes of elements that are whole bytes.

@@ -62,7 +62,7 @@ static Value asFloats(Code &code, Value lanes, Type element) {
 
 Value filterLanes(Elements &e, Value filters, Value number, Value terms, Value k) {
   Code &code = e.code();
-  Type element = graph::elementOf(filters);
+  Type element = graph::storageOf(filters);
   Value last = code.sub(e.kernel.dim(graph::dimsOf(filters)[0]), code.number(1));
   Value at = code.add(code.mul(code.min(number, last), terms), k);
   Value pointer = e.kernel.pointer(filters);

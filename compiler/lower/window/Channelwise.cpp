@@ -17,7 +17,7 @@ LogicalResult Channelwise::prepare() {
   conv = dyn_cast<graph::ConvOp>(root);
   pool = dyn_cast<graph::PoolOp>(root);
   Value input = root->getOperand(0);
-  element = graph::elementOf(input);
+  element = graph::storageOf(input);
   x = graph::dimsOf(input);
   y = graph::dimsOf(root->getResult(0));
   isLine = x.size() == 3;

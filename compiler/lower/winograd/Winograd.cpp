@@ -15,7 +15,7 @@ LogicalResult Winograd::prepare() {
   if (convs.empty())
     return failure();
   conv = *convs.begin();
-  element = graph::elementOf(conv.getX());
+  element = graph::storageOf(conv.getX());
   x = graph::dimsOf(conv.getX());
   y = graph::dimsOf(conv.getResult());
   DimVector w = graph::dimsOf(conv.getW());

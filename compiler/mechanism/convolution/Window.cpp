@@ -14,8 +14,7 @@ static bool areSumsExact(graph::ConvOp conv, int64_t taps) {
   constexpr int64_t kExact = 1 << 24, kMostOfImage = 255;
   Type weights = graph::elementOf(conv.getW());
   if (!conv.getW().getDefiningOp<graph::ConstantOp>())
-    return weights.isInteger(8) && !graph::isBits(weights) &&
-           kMostOfImage * kMostOfImage * taps <= kExact;
+    return weights.isInteger(8) && kMostOfImage * kMostOfImage * taps <= kExact;
   auto numbers = graph::constantIntegers(conv.getW());
   if (!numbers)
     return false;
@@ -85,7 +84,7 @@ static Fit fitsWindow(const Mechanism &, Ops ops, std::string &why) {
                            " are computed in the group, and are read often");
   auto pool = dyn_cast<graph::PoolOp>(window);
   Type element = graph::elementOf(image);
-  bool isByte = element.isInteger(8) && !graph::isBits(element) &&
+  bool isByte = element.isInteger(8) &&
                 (conv ? graph::elementOf(conv.getResult()).isInteger(32) : pool.getKind() == "max");
   if (!element.isF32() && !isByte)
     return refuse(why, "the element type of " + named(window) + " has no lanes");

@@ -86,16 +86,17 @@ static void importBitCast(Node &n) {
   Type to = n.getElement("to", elementOf(x));
   if (elementOf(x) == to)
     return n.set(x);
+  auto widthOf = [](Type element) { return storageOf(element).getIntOrFloatBitWidth(); };
   // A truth value is stored as a byte.
   Type byte = IntegerType::get(n.context(), 8, IntegerType::Unsigned);
-  if (elementOf(x).isInteger(1) && to.getIntOrFloatBitWidth() == 8)
+  if (elementOf(x).isInteger(1) && widthOf(to) == 8)
     x = n.cast(x, byte);
-  if (to.isInteger(1) && elementOf(x).getIntOrFloatBitWidth() == 8)
+  if (to.isInteger(1) && widthOf(elementOf(x)) == 8)
     return n.set(
         n.cast(elementOf(x) == byte ? x : n.typed<BitcastOp>(n.tensor(dimsOf(x), byte), x), to));
   if (elementOf(x) == to)
     return n.set(x);
-  if (elementOf(x).getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
+  if (widthOf(elementOf(x)) != widthOf(to))
     refuse("elements of " + nameOf(elementOf(x)) + " and " + nameOf(to) +
            " have different numbers of bits");
   n.set(n.typed<BitcastOp>(n.tensor(dimsOf(x), to), x));

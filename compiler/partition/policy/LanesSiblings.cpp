@@ -47,7 +47,7 @@ static bool hasFormForRows(Operation *at, const Group &group, const Group &other
   for (const Group *each : {&group, &other})
     for (Operation *member : each->members) {
       for (Value operand : member->getOperands())
-        hasBits |= graph::elementOf(operand).getIntOrFloatBitWidth() < 8 &&
+        hasBits |= graph::storageOf(operand).getIntOrFloatBitWidth() < 8 &&
                    !llvm::is_contained(each->members, operand.getDefiningOp());
       if (ArrayRef<int64_t> axes = graph::reducedAxes(member); !axes.empty()) {
         DimVector dims = graph::dimsOf(member->getOperand(0));

@@ -12,7 +12,7 @@ constexpr int64_t kUniform = QuantizedOperand::kUniform;
 
 bool isSmallInteger(Type element) {
   auto integer = dyn_cast<IntegerType>(element);
-  return integer && !isBits(element) && integer.getWidth() <= 8 && integer.getWidth() > 1;
+  return integer && integer.getWidth() <= 8 && integer.getWidth() > 1;
 }
 
 /// The operand of a broadcast, or the value itself.
@@ -107,8 +107,8 @@ bool isSmallFloat(Value value) {
     value = difference.getX();
   auto cast = value.getDefiningOp<CastOp>();
   Type element = cast ? elementOf(cast.getX()) : Type();
-  return element && element.isIntOrFloat() && element.getIntOrFloatBitWidth() <= 8 &&
-         (isa<FloatType>(element) || isBits(element));
+  return element && (isFloat4(element) || isFloat8Scale(element) ||
+                     (isa<FloatType>(element) && element.getIntOrFloatBitWidth() <= 8));
 }
 
 } // namespace

@@ -151,7 +151,7 @@ static bool isSameStep(CastOp op, const QuantizedOperand &operand, const Quotien
 
 std::optional<Quantization> readQuantization(CastOp op) {
   Type element = elementOf(op.getResult());
-  if (!element.isInteger(8) || isBits(element) || !elementOf(op.getX()).isF32())
+  if (!element.isInteger(8) || !elementOf(op.getX()).isF32())
     return std::nullopt;
   bool isUnsigned = element.isUnsignedInteger();
   double top, bottom;

@@ -165,7 +165,8 @@ bool isViewed(Operation *op) { return isRearrangement(op); }
 /// Codes, and the difference of two, are the same numbers there.
 bool isExact(CastOp cast) {
   Type from = elementOf(cast.getX()), to = elementOf(cast.getResult());
-  bool isNarrow = from.getIntOrFloatBitWidth() <= 16 || from.isSignlessInteger(32);
+  bool isNarrow =
+      !isBits(from) && (from.getIntOrFloatBitWidth() <= 16 || from.isSignlessInteger(32));
   return isNarrow &&
          (to.isF32() || (isa<IntegerType>(from) && (to.isSignlessInteger(32) || to.isF16())));
 }
@@ -203,8 +204,6 @@ private:
 };
 
 bool isCode(Type element) {
-  if (isBits(element))
-    return false;
   auto integer = dyn_cast<IntegerType>(element);
   return element.isF16() || element.isBF16() ||
          (integer && integer.getWidth() <= 8 && integer.getWidth() >= 2);

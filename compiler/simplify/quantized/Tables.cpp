@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kValues = 256;
 
-bool isByte(Type element) { return element.isInteger(8) && !isBits(element); }
+bool isByte(Type element) { return element.isInteger(8); }
 
 /// The longest chain after `root`: all ways from it lead through the source.
 std::optional<Chain> chainBehind(CastOp root) {

@@ -51,7 +51,7 @@ static void importGatherBlockQuantized(Node &n) {
   int64_t axis = n.axis(n.getInt("gather_axis", 0), rank);
   bool isByte = elementOf(data).isUnsignedInteger(8);
   auto width = dyn_cast<IntegerType>(elementOf(data));
-  if (!width || isBits(width) || (bits != 4 && bits != 8) || block < 1 || axis == along)
+  if (!width || (bits != 4 && bits != 8) || block < 1 || axis == along)
     refuse("the data must be integers, 'bits' 4 or 8, 'block_size' at least 1, and 'gather_axis' "
            "another one than 'quantize_axis'");
   if (isByte && bits == 4 && along != rank - 1)

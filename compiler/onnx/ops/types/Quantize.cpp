@@ -28,7 +28,7 @@ Value quantize(Emitter &e, Value x, Value scale, Value zero, Type element, int64
   int64_t rank = rankOf(x);
   Value scaled = e.div(x, e.cast(shaped(e, scale, axis, rank), elementOf(x)));
   auto integer = dyn_cast<IntegerType>(element);
-  if (!integer || isBits(element)) {
+  if (!integer) {
     if (zero)
       scaled = e.add(scaled, e.cast(shaped(e, zero, axis, rank), elementOf(x)));
     return e.cast(scaled, element, /*saturate=*/true);
@@ -57,7 +57,7 @@ Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
     scale = e.cast(scale, e.f32());
   Type element = elementOf(scale);
   Value centred;
-  if (isa<IntegerType>(elementOf(x)) && !isBits(elementOf(x)))
+  if (isa<IntegerType>(elementOf(x)))
     centred = e.cast(minusZero(e, x, zero, axis), element);
   else if (zero)
     centred = e.sub(e.cast(x, element), e.cast(shaped(e, zero, axis, rankOf(x)), element));
