@@ -132,7 +132,7 @@ LogicalResult BitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Sha
   if (!tensor || !tensor.hasStaticShape() || !isBits(tensor.getElementType()))
     return emitError() << "CO2: bits are a static tensor of float4, scale8 or string, but not "
                        << type;
-  // What a resource holds, a file may say last.
+  // Contents of resources come last in a file: CO1 looks at them.
   if (!llvm::isa<DenseElementsAttr, DenseResourceElementsAttr>(codes))
     return emitError() << "CO2: codes of bits are neither dense nor a resource";
   Type storage = storageOf(tensor.getElementType());

@@ -423,7 +423,7 @@ TEST(Import, strings_are_numbers_of_a_table) {
   addNode(model, "Gather", {"names", "best"}, "y");
   auto result = import(model);
   expectText(*result, "graph.strings = [\"cat\", \"dog\"]");
-  expectText(*result, "dense<[0, 1, 0]> : tensor<3xsi64>");
+  expectText(*result, "dense<[0, 1, 0]> : tensor<3xi64>> : tensor<3x!graph.string>");
   addNode(model, "Add", {"names", "names"}, "z");
   expectRefused(*import(model),
                 "node 'n_z' (Add): error: input 0 ('A') has element type STRING, but ");
@@ -441,8 +441,8 @@ TEST(Import, narrow_floats_are_bits) {
   setType(addNode(model, "Cast", {"x"}, "scale"), 24);
   setType(addNode(model, "Cast", {"four"}, "y"), 1);
   auto result = import(model);
-  expectText(*result, "-> tensor<2x3xsi4>");
-  expectText(*result, "-> tensor<2x3xsi8>");
+  expectText(*result, "-> tensor<2x3x!graph.float4>");
+  expectText(*result, "-> tensor<2x3x!graph.scale8>");
   addNode(model, "Neg", {"scale"}, "z");
   expectRefused(*import(model), "has element type FLOAT8E8M0, but Neg takes FLOAT, ");
 }
