@@ -66,8 +66,14 @@ std::vector<float> floatsOf(ElementsAttr value) {
 
 std::string valueRefusal(ElementsAttr value) {
   value = codesOf(value);
-  if (isa<DenseElementsAttr, StoredAttr>(value))
+  if (isa<DenseElementsAttr>(value))
     return "";
+  if (auto stored = dyn_cast<StoredAttr>(value)) {
+    for (ElementsAttr part : {stored.getCodes(), stored.getScales(), stored.getZeros()})
+      if (std::string why = part ? valueRefusal(part) : ""; !why.empty())
+        return "has a part that " + why;
+    return "";
+  }
   auto resource = dyn_cast<DenseResourceElementsAttr>(value);
   if (!resource)
     return "is neither dense nor a resource; write it as dense<[...]>";
@@ -94,9 +100,10 @@ static bool isMatrix(ShapedType type) {
 
 LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError, ShapedType type,
                                  ElementsAttr codes, ElementsAttr scales, ElementsAttr zeros) {
+  // Contents of resources come last in a file: CO1 looks at them.
   for (ElementsAttr part : {codes, scales, zeros})
-    if (std::string why = part ? valueRefusal(part) : ""; !why.empty())
-      return emitError() << "a part of a stored matrix " << why;
+    if (part && !llvm::isa<DenseElementsAttr, DenseResourceElementsAttr>(part))
+      return emitError() << "a part of a stored matrix is neither dense nor a resource";
   ShapedType of = codes.getShapedType();
   Type code = of.getElementType();
   bool isShort = code.isInteger(4) || code.isInteger(8) || code.isF16() || code.isBF16();
@@ -113,7 +120,7 @@ LogicalResult StoredAttr::verify(function_ref<InFlightDiagnostic()> emitError, S
                        << "after sizes of 1, but is of " << type;
   for (ElementsAttr part : {scales, zeros}) {
     ShapedType each = part ? part.getShapedType() : ShapedType();
-    if (part && (llvm::isa<StoredAttr>(part) || !isMatrix(each) || !each.getElementType().isF32() ||
+    if (part && (!isMatrix(each) || !each.getElementType().isF32() ||
                  each.getDimSize(1) != of.getDimSize(1) || of.getDimSize(0) % each.getDimSize(0)))
       return emitError()
              << "scales and zeros of a stored matrix are of f32, a row for each of equal "
@@ -132,8 +139,7 @@ LogicalResult BitsAttr::verify(function_ref<InFlightDiagnostic()> emitError, Sha
   if (!tensor || !tensor.hasStaticShape() || !isBits(tensor.getElementType()))
     return emitError() << "CO2: bits are a static tensor of float4, scale8 or string, but not "
                        << type;
-  // Contents of resources come last in a file: CO1 looks at them.
-  if (!llvm::isa<DenseElementsAttr, DenseResourceElementsAttr>(codes))
+  if (!llvm::isa<DenseElementsAttr, DenseResourceElementsAttr>(codes)) // CO1 looks into them
     return emitError() << "CO2: codes of bits are neither dense nor a resource";
   Type storage = storageOf(tensor.getElementType());
   if (codes.getElementType() != storage || codes.getShapedType().getShape() != tensor.getShape())

@@ -33,6 +33,21 @@ func.func @constants(%x: tensor<2xf32>) -> tensor<2xf32> {
 
 // -----
 
+func.func @stored_of_three(%x: tensor<2xf32>) -> tensor<2xf32> {
+  // expected-error @+1 {{CO1: the value has a part that takes 4 bytes, but the resource 'codes' has 3}}
+  %w = graph.constant #graph.stored<codes = dense_resource<codes> : tensor<2x2xi8>> : tensor<2x2xf32>
+  return %x : tensor<2xf32>
+}
+{-#
+  dialect_resources: {
+    builtin: {
+      codes: "0x01000000010203"
+    }
+  }
+#-}
+
+// -----
+
 func.func @stored(%x: tensor<2xf32>) -> tensor<2xf32> {
   // expected-error @+1 {{codes of a stored matrix are a matrix of integers of 4 or 8 bits or of floats of 16 bits, but are of 'tensor<4x2xi32>'}}
   %w = graph.constant #graph.stored<codes = dense<1> : tensor<4x2xi32>> : tensor<4x2xf32>
