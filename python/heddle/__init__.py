@@ -12,6 +12,7 @@ from .compiler import Compiled, compile, reference
 from .custom import TensorType, custom_op, load_custom_ops
 from .library import (DiffersError, Error, InternalError, LimitError, RefusedError, UsageError,
                       check_file, extension, get_include)
+from .quantize import quantize
 from .records import cost_features
 from .session import InferenceSession, Module, NodeArg, Session, load
 
@@ -38,5 +39,6 @@ __all__ = [
     "get_include",
     "load",
     "load_custom_ops",
+    "quantize",
     "reference",
 ]

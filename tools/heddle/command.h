@@ -41,6 +41,7 @@ int runFuzz(std::vector<std::string> arguments);
 int runReduce(std::vector<std::string> arguments);
 int runTrain(std::vector<std::string> arguments);
 int runCost(std::vector<std::string> arguments);
+int runQuantize(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

@@ -83,9 +83,9 @@ def read_state(path):
         raise RefusedError(f"'{path}': is no whole checkpoint: {error}") from error
 
 
-def read_model(model):
-    """A ModelProto with all of its data in it, of a path, bytes or itself."""
-    onnx = need("onnx", "training", "training")
+def read_model(model, what="training", extra="training"):
+    """A ModelProto with all of its data in it, of a path, bytes or itself; `what` needs it."""
+    onnx = need("onnx", what, extra)
     if isinstance(model, onnx.ModelProto):
         return model
     try:
@@ -165,16 +165,21 @@ def with_arrays(model, arrays):
 
 
 def write_model(path, model, arrays):
-    """The model with these initializers; what is too large for one file has its data in PATH.data,
-    which is replaced just before."""
-    onnx, trained = need("onnx", "saving a model", "training"), with_arrays(model, arrays)
-    if trained.ByteSize() < LARGEST_PROTO:
+    """The model with these initializers."""
+    write_proto(path, with_arrays(model, arrays))
+
+
+def write_proto(path, model):
+    """A model; what is too large for one file has its data in PATH.data, which is replaced just
+    before. A model with such data is of no use any more."""
+    onnx = need("onnx", "saving a model", "training")
+    if model.ByteSize() < LARGEST_PROTO:
         with _replacing(path) as written, open(written, "wb") as file:
-            file.write(trained.SerializeToString())
+            file.write(model.SerializeToString())
         return
     data = os.path.basename(path) + ".data"
     with _replacing(path) as written:
-        onnx.save_model(trained, written, save_as_external_data=True, location=data,
+        onnx.save_model(model, written, save_as_external_data=True, location=data,
                         size_threshold=0)
         os.replace(os.path.join(os.path.dirname(written), data), os.fspath(path) + ".data")
 

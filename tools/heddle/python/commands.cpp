@@ -20,6 +20,10 @@ int runTrain(std::vector<std::string> arguments) {
   becomePython("heddle.training", "train", arguments, {"numpy", "onnx", "safetensors"});
 }
 
+int runQuantize(std::vector<std::string> arguments) {
+  becomePython("heddle.quantize", "quantize", arguments, {"numpy", "onnx"});
+}
+
 int runCost(std::vector<std::string> arguments) {
   becomePython("heddle_lab.cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
                {"lightgbm", "matplotlib", "scipy"});

@@ -1,0 +1,69 @@
+"""`heddle quantize`: makes the products of a model ones of 8-bit integers.
+
+Exit codes are Heddle's: 0 done, 2 usage, 3 refused, 4 limit, 5 internal error.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import json
+import signal
+import sys
+
+from .. import library
+from ..training.checkpoint import check_place, write_proto
+from . import quantize
+from .settings import add_flags, given
+
+
+def parser_of(program):
+    parser = argparse.ArgumentParser(
+        prog=program, description="make the products of a model ones of 8-bit integers; "
+        "docs/guide/quantize.md says more")
+    parser.add_argument("model", metavar="MODEL", help="an ONNX model in f32")
+    parser.add_argument("--data", action="append", metavar="FILE.npz",
+                        help="samples: an array for each input, whose first dimension counts them; "
+                        "or a folder of such files; may be given again (default: random inputs)")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.onnx",
+                        help="where the quantised model goes, whole or not at all")
+    add_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print the report as JSON")
+    return parser
+
+
+def _run(options):
+    check_place(options.output)
+    reports = []
+    made = quantize(options.model, options.data, report=reports.append, **given(options))
+    write_proto(options.output, made)
+    print(json.dumps(reports[0].facts) if options.json else reports[0], flush=True)
+
+
+def main(arguments=None, program="heddle quantize"):
+    parser = parser_of(program)
+    options = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+    if not options.output.endswith(".onnx"):
+        parser.error(f"'{options.output}' must end in .onnx")
+
+    def tell(text):
+        print(f"{program}: {text}", file=sys.stderr)
+
+    def stop(number, _):
+        raise KeyboardInterrupt(number)  # through what removes files that are not whole
+
+    signal.signal(signal.SIGTERM, stop)
+    try:
+        _run(options)
+        return 0
+    except library.Error as error:
+        tell(error)
+        return error.code
+    except MemoryError as error:
+        tell(f"out of memory: {error}")
+        return 4
+    except KeyboardInterrupt as error:
+        tell("stopped; nothing was written")
+        return 128 + (error.args[0] if error.args else signal.SIGINT)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""emit: graphs with QuantizeLinear and DequantizeLinear.
+
+`Emitter` makes the pairs and weights, each once; `quantised` a model of them. `switched` makes one
+in which each op has an input that says whether it works on integers: so one compilation serves for
+all choices. SPDX-License-Identifier: Apache-2.0
+"""
+
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+import numpy as np
+
+from ..onnx_graph import make_node, make_value, nodes_of
+from . import weights
+from .calibrate import Grid
+from .graph import key_of
+
+BOOL = 9
+
+
+@dataclass
+class Decisions:
+    """What is quantised (Places), the range of each tensor, biases of layers that differ from those
+    in f32 (bias.Correction), and the settings."""
+
+    places: object
+    ranges: dict
+    settings: object
+    biases: dict = field(default_factory=dict)
+
+    @property
+    def grid(self):
+        return Grid(self.settings.activations == "s8")
+
+
+class Emitter:
+    """New nodes and constants over a network, which stays as it is."""
+
+    def __init__(self, network, decisions):
+        self.network, self.decisions = network, decisions
+        self.before, self.nodes, self.constants = [], [], []
+        self._pairs, self._weights = {}, {}
+        self._names = set(network.names)
+
+    def name(self, text):
+        """A name that is not taken, like this one."""
+        number, found = 0, text
+        while found in self._names:
+            number += 1
+            found = f"{text}_{number}"
+        self._names.add(found)
+        return found
+
+    def constant(self, text, array):
+        """A new initializer."""
+        name = self.name(text)
+        helper = self.network.onnx.numpy_helper
+        self.constants.append(helper.from_array(np.ascontiguousarray(array), name)
+                              if np.ndim(array) else helper.from_array(np.asarray(array), name))
+        return name
+
+    def node(self, kind, inputs, text, into=None, **attributes):
+        """A new node with one output."""
+        name = self.name(text)
+        (self.nodes if into is None else into).append(
+            make_node(kind, inputs, [name], name, **attributes))
+        return name
+
+    def parameters(self, tensor):
+        """(scale, zero point) of a tensor."""
+        return self.decisions.grid.parameters(*self.decisions.ranges[tensor])
+
+    def pair(self, tensor):
+        """The tensor as its integers stand for it."""
+        if tensor not in self._pairs:
+            scale, zero = self.parameters(tensor)
+            given = [self.constant(f"{tensor}/scale", scale), self.constant(f"{tensor}/zero", zero)]
+            stored = self.node("QuantizeLinear", [tensor, *given], f"{tensor}/quantized")
+            self._pairs[tensor] = self.node("DequantizeLinear", [stored, *given],
+                                            f"{tensor}/dequantized")
+        return self._pairs[tensor]
+
+    def weight(self, layer):
+        """(weight, bias or "") of a layer as their integers stand for them."""
+        network, settings = self.network, self.decisions.settings
+        array = network.array(layer.weight)
+        axis = layer.axis if settings.per_channel else None
+        bias = self._bias(layer, array.shape[axis] if axis is not None else None)
+        key = (layer.weight, axis) if bias is None else layer.key
+        if key in self._weights:
+            return self._weights[key]
+        limit = weights.REDUCED if settings.reduce_range else weights.MOST
+        scale = weights.scales(array, axis, settings.weight_scale, limit)
+        x_scale, _ = self.parameters(layer.x)
+        if bias is not None:
+            wide = weights.enough_for_bias(scale, bias, x_scale)
+            scale = wide if axis is not None else wide.max(keepdims=True)
+        plain = self._stored(layer.weight, weights.integers(array, scale, axis, limit), scale,
+                             axis)
+        found = plain, ""
+        if bias is not None:
+            step = (scale * x_scale).astype(np.float32)
+            axis = 0 if axis is not None else None
+            stored = weights.bias_integers(bias, step)
+            found = plain, self._stored(f"{layer.key}/bias", stored, step, axis)
+        self._weights[key] = found
+        return found
+
+    def _bias(self, layer, channels):
+        """The bias of a layer as a vector; None if there is none, or it is none."""
+        correction = self.decisions.biases.get(layer.key)
+        bias = self.network.array(layer.bias) if layer.bias else None
+        if correction is not None and correction.node == layer.key:
+            bias = correction.array
+        if bias is None or (channels is not None and bias.size != channels):
+            return None
+        return bias.reshape(-1) if bias.ndim < 2 or bias.size == bias.shape[-1] else None
+
+    def _stored(self, text, array, scale, axis):
+        """A DequantizeLinear of a constant."""
+        given = [self.constant(f"{text}/integers", array),
+                 self.constant(f"{text}/scale", scale if axis is not None else scale.reshape(())),
+                 self.constant(f"{text}/zero", np.zeros(scale.shape if axis is not None else (),
+                                                        array.dtype))]
+        return self.node("DequantizeLinear", given, f"{text}/dequantized", self.before,
+                         **({} if axis is None else {"axis": axis}))
+
+    def operands(self, node):
+        """The operands of a quantised op."""
+        inputs, key = list(node.input), key_of(node)
+        places = self.decisions.places
+        layer = places.layers.get(key)
+        reads = places.reads(key)
+        if layer is not None and layer.constant:
+            weight, bias = self.weight(layer)
+            bias = bias or layer.bias
+            return [self.pair(layer.x), weight, *([bias] if bias else [])]
+        inputs[:len(reads)] = [self.pair(name) for name in reads]
+        return inputs
+
+    def corrected(self):
+        """{a sum after a layer: (the layer, the place and name of its corrected operand)}."""
+        return {each.node: (key, each.place, self.constant(f"{key}/bias", each.array))
+                for key, each in self.decisions.biases.items()
+                if each.node != key and key in self.decisions.places.ops}
+
+    def model(self, nodes, inputs=None, outputs=None):
+        """The model of these nodes, with the constants that they read."""
+        network, onnx = self.network, self.network.onnx
+        model = onnx.ModelProto()
+        for field in ("ir_version", "producer_name", "producer_version", "domain", "model_version",
+                      "doc_string"):
+            setattr(model, field, getattr(network.model, field))
+        for field in ("opset_import", "metadata_props", "functions"):
+            getattr(model, field).extend(getattr(network.model, field))
+        graph, given = model.graph, network.graph
+        graph.name = given.name
+        graph.node.extend(nodes)
+        graph.input.extend([*given.input, *(inputs or [])])
+        graph.output.extend(given.output if outputs is None else outputs)
+        graph.value_info.extend(given.value_info)
+        read = {name for node in nodes_of(graph) for name in node.input}
+        read |= {value.name for value in graph.output}
+        for tensor in [*given.initializer, *self.constants]:
+            if tensor.name in read:
+                graph.initializer.append(tensor)
+        return model
+
+
+def _assembled(emitter, operands):
+    """The nodes of the network in order, with what the emitter makes right before its reader."""
+    found = []
+    for node in emitter.network.nodes:
+        inputs = operands(node)
+        found += emitter.nodes
+        emitter.nodes.clear()
+        copy = type(node)()
+        copy.CopyFrom(node)
+        if inputs is not None:
+            del copy.input[:]
+            copy.input.extend(inputs)
+        found.append(copy)
+    return [*emitter.before, *found]
+
+
+def quantised(network, decisions):
+    """The network in QDQ form."""
+    emitter = Emitter(network, decisions)
+    ops, corrected = decisions.places.ops, emitter.corrected()
+
+    def operands(node):
+        key = key_of(node)
+        if key in corrected:
+            _, place, name = corrected[key]
+            return [*node.input[:place], name, *node.input[place + 1:]]
+        return emitter.operands(node) if key in ops else None
+
+    return emitter.model(_assembled(emitter, operands))
+
+
+def switched(network, decisions):
+    """(the network with a switch for each quantised op, {op: its input})."""
+    emitter = Emitter(network, decisions)
+    ops, corrected = decisions.places.ops, emitter.corrected()
+    switches = {key: emitter.name(f"{key}/switch") for key in ops}
+
+    def chosen(key, other, plain):
+        """The first if the op works on integers, the second if not."""
+        if plain == other:
+            return plain
+        plain = plain or emitter.constant(f"{key}/no_bias", np.zeros(1, np.float32))
+        return emitter.node("Where", [switches[key], other, plain], f"{key}/chosen")
+
+    def operands(node):
+        key = key_of(node)
+        if key in corrected:
+            layer, place, name = corrected[key]
+            return [chosen(layer, name, each) if i == place else each
+                    for i, each in enumerate(node.input)]
+        if key not in ops:
+            return None
+        return [chosen(key, other, plain)
+                for other, plain in zip_longest(emitter.operands(node), node.input, fillvalue="")]
+
+    nodes = _assembled(emitter, operands)
+    inputs = [make_value(name, [], BOOL) for name in switches.values()]
+    return emitter.model(nodes, inputs), switches

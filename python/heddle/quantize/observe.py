@@ -1,0 +1,93 @@
+"""observe: runs of a model by Heddle itself, with tensors within it as outputs.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import os
+
+import numpy as np
+
+from .. import compiler, workplace
+from ..library import Error, RefusedError
+from ..onnx_graph import make_value
+from ..packages import need
+from ..training.checkpoint import LARGEST_PROTO
+from .calibrate import Histogram
+
+
+LEVEL = 0  # of optimisation: a module is compiled for some tens of runs
+
+
+def compiled(model, threads):
+    """A module of a ModelProto, which may be larger than a message can be."""
+    given = {"threads": threads or None, "cache": False, "opt_level": LEVEL}
+    if model.ByteSize() < LARGEST_PROTO:
+        return compiler.compile(model, **given)
+    onnx = need("onnx", "quantising", "quantize")
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    with workplace.folder() as folder:
+        path = os.path.join(folder, "model.onnx")
+        onnx.save_model(copy, path, save_as_external_data=True, location="model.onnx.data")
+        return compiler.compile(path, **given)
+
+
+def watched(network, tensors, threads):
+    """A module that gives these tensors of a network instead of its outputs."""
+    onnx, graph = network.onnx, network.graph
+    own = list(graph.output)
+    try:
+        del graph.output[:]
+        graph.output.extend(own_or_new(onnx, own, network, name) for name in tensors)
+        return compiled(network.model, threads)
+    except RefusedError as error:
+        raise RefusedError(f"'{network.name}': tensors within it cannot be observed: {error}"
+                           ) from error
+    finally:
+        del graph.output[:]
+        graph.output.extend(own)
+
+
+def own_or_new(onnx, own, network, name):
+    """The ValueInfoProto of a tensor."""
+    found = next((value for value in own if value.name == name), None)
+    return found or make_value(name, None, network.types[name][0])
+
+
+def each_run(module, feeds, what):
+    """{tensor: array} of each run; numbers that are none end it with a message."""
+    names = [output.name for output in module.outputs]
+    for number, feed in enumerate(feeds):
+        results = dict(zip(names, module.run(None, dict(feed))))
+        for name, array in results.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise Error(f"{what}: '{name}' has numbers that are not finite for sample {number} "
+                            "of those to calibrate with; leave that sample out, or see 'heddle "
+                            "compare' about the model")
+        yield results
+
+
+def histograms(network, tensors, samples, threads):
+    """{tensor: Histogram} of what the samples make of them."""
+    found = {name: Histogram() for name in tensors}
+    inputs = {value.name for value in network.graph.input}
+    inner = [name for name in tensors if name not in inputs]
+    module = watched(network, inner, threads) if inner else None
+    runs = each_run(module, samples.calibrating(), f"'{network.name}'") if inner else None
+    for feed in samples.calibrating():
+        results = next(runs) if runs else {}
+        for name, histogram in found.items():
+            array = np.asarray(feed[name] if name in inputs else results[name])
+            if array.size:
+                histogram.add(array)
+    return found
+
+
+def greatest(network, tensors, samples, threads):
+    """{tensor: the greatest magnitude of each channel, along its last axis}."""
+    module, found = watched(network, tensors, threads), {}
+    for results in each_run(module, samples.calibrating(), f"'{network.name}'"):
+        for name, array in results.items():
+            most = np.abs(array).reshape(-1, array.shape[-1]).max(axis=0)
+            found[name] = np.maximum(found[name], most) if name in found else most
+    return found

@@ -1,0 +1,56 @@
+"""report: what quantisation has done, as text and as JSON.
+
+SPDX-License-Identifier: Apache-2.0
+"""
+
+
+def _bytes(count):
+    return f"{count / 2**20:.2f} MiB" if count >= 2**20 else f"{count / 2**10:.1f} KiB"
+
+
+class Report:
+    """`facts`: a dictionary of plain values; the text is made of it."""
+
+    def __init__(self, facts):
+        self.facts = facts
+
+    def __str__(self):
+        return "\n".join([*self._head(), *self._outputs(), *self._layers(), *self._left()])
+
+    def _head(self):
+        facts, data = self.facts, self.facts["data"]
+        where = (f"{data['held_out']} others" if data["held_out"] else
+                 "the same one: with two or more, errors are measured on samples of their own")
+        what = "random inputs: real ones give other ranges" if data["random"] else "given"
+        yield (f"{facts['model']}: {len(facts['layers'])} layers as 8-bit integers, "
+               f"{len(facts['left'])} in f32; {_bytes(facts['bytes_before'])} became "
+               f"{_bytes(facts['bytes_after'])}")
+        yield f"samples ({what}): {data['calibration']} to calibrate with, errors of {where}"
+        for note in facts["notes"]:
+            yield f"note: {note}"
+
+    def _outputs(self):
+        yield ""
+        yield "output: greatest error beside the largest number, and signal to noise"
+        for each in self.facts["outputs"]:
+            yield f"  {each['name']}  {each['error']:.3g}  {each['decibels']:.1f} dB"
+
+    def _layers(self):
+        alone = any("without" in each for each in self.facts["layers"])
+        yield ""
+        yield ("layer: type, range of what it reads, signal to noise of its own error"
+               + (", error of the outputs with it alone, without it" if alone else ""))
+        for each in self.facts["layers"]:
+            low, high = self.facts["tensors"][each["input"]]["range"]
+            text = (f"  {each['name']}  {each['type']}  [{low:.4g}, {high:.4g}]  "
+                    f"{each['decibels']:.1f} dB")
+            if "without" in each:
+                text += f"  {each['alone']:.3g}  {each['without']:.3g}"
+            yield text
+
+    def _left(self):
+        if self.facts["left"]:
+            yield ""
+            yield "left in f32:"
+        for each in self.facts["left"]:
+            yield f"  {each['name']}: {each['why']}"
