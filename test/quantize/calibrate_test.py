@@ -15,7 +15,7 @@ GRIDS = [Grid(False), Grid(True)]
 
 @pytest.fixture
 def histogram():
-    """Of the parts one by one, the smallest values first."""
+    """A histogram of the parts one by one, the smallest values first."""
     found = Histogram()
     for part in PARTS:
         found.add(part.astype(np.float32))
@@ -23,7 +23,7 @@ def histogram():
 
 
 def quantised(values, grid, low, high):
-    """What values are taken for, by the definition of QuantizeLinear."""
+    """Values as they are taken for, by the definition of QuantizeLinear."""
     scale, zero = grid.parameters(low, high)
     kind = np.iinfo(grid.dtype)
     stored = np.clip(np.rint(values / scale) + int(zero), kind.min, kind.max)
@@ -81,7 +81,7 @@ def test_mse_is_the_best_of_a_search(histogram, grid):
 @pytest.mark.parametrize("grid", GRIDS, ids=["u8", "s8"])
 def test_entropy_is_the_least_divergence(histogram, grid):
     def brute(low, high):
-        """Of the definition, bin by bin."""
+        """The definition, bin by bin."""
         centres, counts = histogram.filled()
         inside = [(c, n) for c, n in zip(centres, counts) if low <= c <= high]
         wanted = np.array([n for _, n in inside], float)

@@ -35,6 +35,7 @@ def test_forms_of_samples(tmp_path):
         parts = [list(found.calibrating()), list(found.held())]
         assert [len(part) for part in parts] == [5, 1]
         np.testing.assert_array_equal(parts[1][0]["x"][0], X[4])
+    assert opened({"x": X, "labels": np.arange(6)}, tmp_path).count == 6
     assert opened({"x": X}, tmp_path, batch=4).count == 2
     assert opened({"x": X}, tmp_path, samples=2).count == 2
     alone = opened({"x": X[:1]}, tmp_path)
@@ -49,6 +50,12 @@ def test_inputs_of_a_fixed_size_are_cut_by_it(tmp_path):
                        r"samples: \{'x': 5, 'state': 8\}, of which a run takes"):
         opened({"x": np.ones((5, 4), np.float32), "state": np.ones((8, 1, 3), np.float32)},
                tmp_path, LSTM)
+
+
+def test_a_size_of_minus_one_is_open(tmp_path):
+    model = networks.gemm()
+    model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert opened([{"x": X}], tmp_path, model).count == 1
 
 
 def with_nan():

@@ -42,14 +42,14 @@ def same_in_onnxruntime(model, feeds, fused=False):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_networks_keep_their_numbers(name):
     model = NETWORKS[name]()
-    made, facts = quantised(model)
+    made, facts = quantised(model, count=40)
     assert all(each["error"] < 0.08 and each["decibels"] > 25 for each in facts["outputs"]), facts
-    assert facts["data"] == {"random": False, "calibration": 10, "held_out": 2}
+    assert facts["data"] == {"random": False, "calibration": 32, "held_out": 8}
     assert facts["bytes_after"] == made.ByteSize() and facts["left"] == [] or name == "transformer"
     same_in_onnxruntime(made, samples(model, 3, seed=5))
 
 
-@pytest.mark.parametrize("name", ["residual", "gemm", "transformer", "several_outputs"])
+@pytest.mark.parametrize("name", ["residual", "gemm", "transformer"])
 def test_integers_of_onnxruntime(name):
     """Without VNNI its sums of 16 bits saturate, but for weights of 7 bits."""
     model = NETWORKS[name]()
@@ -57,7 +57,7 @@ def test_integers_of_onnxruntime(name):
     same_in_onnxruntime(made, samples(model, 3, seed=5), fused=True)
 
 
-@pytest.mark.parametrize("opset", range(13, 22))
+@pytest.mark.parametrize("opset", [13, 19, 21])  # of each definition of QuantizeLinear
 def test_opsets(opset):
     model = networks.residual(opset)
     made, _ = quantised(model, count=4)
@@ -80,12 +80,13 @@ def read_by(model, kind):
     return {made.get(node.input[0]) for node in model.graph.node if node.op_type == kind}
 
 
-@pytest.mark.parametrize("options", [
-    {"activations": "s8"}, {"per_channel": False}, {"weight_scale": "minmax"},
-    {"calibration": "minmax"}, {"calibration": "percentile"}, {"calibration": "entropy"},
-    {"bias_correction": False}, {"bias_correction": True}, {"equalise": True}], ids=str)
-def test_options(options):
-    model = networks.residual()
+@pytest.mark.parametrize("name, options", [
+    ("residual", {"activations": "s8"}), ("residual", {"per_channel": False}),
+    ("residual", {"equalise": True}), ("gemm", {"weight_scale": "mse"}),
+    ("gemm", {"calibration": "minmax"}), ("gemm", {"calibration": "percentile"}),
+    ("gemm", {"calibration": "entropy"}), ("gemm", {"bias_correction": False})], ids=str)
+def test_options(name, options):
+    model = NETWORKS[name]()
     made, facts = quantised(model, **options)
     assert facts["outputs"][0]["decibels"] > 15
     same_in_onnxruntime(made, samples(model, 2, seed=5))
@@ -115,6 +116,18 @@ def test_a_transformer_keeps_sums_and_normalisations_in_f32():
     made, facts = quantised(networks.transformer(), products=True)
     assert len(facts["layers"]) == 8 and facts["left"] == []
     same_in_onnxruntime(made, samples(networks.transformer(), 2, seed=5))
+
+
+def test_operands_of_other_ranks():
+    """A weight of one dimension stays in f32, and a constant that does not lie along the channels
+    is no bias."""
+    net = Net(3)
+    x = net.op("Add", net.op("MatMul", net.input("x", [8, 8]), net.weight(8, 8)), net.weight(8, 1))
+    net.op("MatMul", x, net.weight(8), name="y")
+    net.output("y", [8])
+    made, facts = quantised(net.model())
+    assert "has less than two dimensions" in facts["left"][0]["why"] and len(facts["left"]) == 1
+    assert facts["outputs"][0]["decibels"] > 30
 
 
 def test_smoothing_helps_against_outliers():

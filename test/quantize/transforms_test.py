@@ -1,4 +1,4 @@
-"""What is done to weights before they are quantised leaves the function of the network as it is."""
+"""Changes of weights before they are quantised leave the function of the network as it is."""
 
 import networks
 import numpy as np
@@ -70,6 +70,8 @@ def test_weights_that_two_layers_share_are_folded_for_one():
     network, count = changed(net.model(), fold.fold)
     read = {node.input[1] for node in network.nodes if node.op_type == "Conv"}
     assert count == 1 and len(read) == 2
+    layers, left = find_layers(network, Settings())
+    assert len(layers) == 2 and left == {}
 
 
 def grouped():

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .graph import attribute, key_of
+from .weights import as_vector
 
 
 def _added(network, layer):
@@ -47,7 +48,8 @@ def corrections(network, layers, errors):
         bias = network.array(node.input[operand]) if operand < len(node.input) else None
         if bias is None:
             bias = np.zeros(mean.size, np.float32)
-        if bias.size == mean.size:
-            fixed = (bias.reshape(-1) - mean).astype(np.float32).reshape(bias.shape)
+        vector = as_vector(bias)
+        if vector is not None and vector.size == mean.size:
+            fixed = (vector - mean).astype(np.float32).reshape(bias.shape)
             found[key] = Correction(key_of(node), operand, fixed)
     return found

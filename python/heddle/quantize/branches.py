@@ -12,14 +12,15 @@ import numpy as np
 from ..onnx_graph import make_value
 from . import observe
 from .emit import Emitter
-from .graph import key_of
+from .graph import attribute, key_of
 
 PARTS = ("sum", "count", "noise", "signal")
 
 
 @dataclass
 class LayerError:
-    """Of a layer's results: the mean error of each channel, and sums of squares."""
+    """Error of a layer's results: the mean of each channel, and sums of squares of the error and of
+    the results."""
 
     mean: np.ndarray
     noise: float
@@ -72,8 +73,7 @@ def _channels(network, layer):
         return array.shape[0]
     if layer.kind == "ConvTranspose":  # its groups have so many each
         node = network.producer[layer.key]
-        group = next((each.i for each in node.attribute if each.name == "group"), 1)
-        return array.shape[1] * group
+        return array.shape[1] * attribute(node, "group", 1)
     return array.shape[-1] if layer.kind == "MatMul" else array.shape[layer.axis]
 
 

@@ -22,7 +22,7 @@ class Grid:
 
     @property
     def least(self):
-        return -127 if self.symmetric else 0
+        return -128 if self.symmetric else 0
 
     @property
     def most(self):
@@ -70,13 +70,13 @@ class Histogram:
             places = ((values + np.float32(self.reach)) * np.float32(BINS / (2 * self.reach)))
             places = np.clip(places.astype(np.int64), 0, BINS - 1)
             self.counts += np.bincount(places, minlength=BINS)
-        else:  # of zeros alone
+        else:  # zeros alone, as far as a scale tells
             self.counts[BINS // 2] += values.size
 
     def _widen(self, reach):
-        if reach > 0 and not self.reach:
+        if reach > LEAST_SCALE and not self.reach:
             self.reach = 2.0 ** np.ceil(np.log2(reach))
-        while reach > self.reach:
+        while self.reach and reach > self.reach:
             inner = self.counts.reshape(-1, 2).sum(axis=1)
             self.counts = np.pad(inner, BINS // 4)
             self.reach *= 2

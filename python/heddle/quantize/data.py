@@ -44,8 +44,8 @@ def inputs_of(network):
             raise UsageError(f"'{network.name}': its input '{value.name}' is no tensor, but models "
                              "with other inputs are not quantised")
         kind = value.type.tensor_type
-        dims = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None
-                for dim in kind.shape.dim]
+        dims = [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None
+                for dim in kind.shape.dim]  # exporters write -1 for a size that is open
         found.append(Input(value.name, kind.elem_type, dims))
     return found
 
@@ -110,7 +110,11 @@ def _files(path):
 
 
 def _cut(where, arrays, inputs, batch):
-    """Samples of arrays whose first dimension counts them, one run each."""
+    """Samples of arrays whose first dimension counts them, one run each; others, such as labels,
+    are left out."""
+    names = {each.name for each in inputs}
+    if names & set(arrays):
+        arrays = {name: array for name, array in arrays.items() if name in names}
     sizes = {each.name: each.dims[0] if isinstance(each.dims[0], int) else batch
              for each in inputs if each.dims and np.ndim(arrays.get(each.name, 0))}
     for name in sizes:
@@ -181,7 +185,9 @@ class Samples:
         for where, feed in self:
             _check(where, feed, self.inputs)
             path = os.path.join(self.folder, f"{len(files)}.npz")
-            np.savez(path, **{f"_{i}": feed[each.name] for i, each in enumerate(self.inputs)})
+            np.savez(path, **{f"_{i}": np.asarray(feed[each.name], str if each.dtype == STRING
+                                                  else None)
+                              for i, each in enumerate(self.inputs)})
             files.append((where, path))
 
         def again():
@@ -194,7 +200,7 @@ class Samples:
         """Random samples: normal numbers, and indices that tables of the model have."""
         sizes = {name: int(number) for name, _, number in
                  (size.partition("=") for size in self.settings.dim)}
-        random = np.random.default_rng(self.settings.seed)
+        random = np.random.default_rng(0)
         for number in range(RANDOM):
             yield f"random sample {number}", {
                 each.name: self._random(random, each, sizes) for each in self.inputs}

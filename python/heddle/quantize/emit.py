@@ -20,7 +20,7 @@ BOOL = 9
 
 @dataclass
 class Decisions:
-    """What is quantised (Places), the range of each tensor, biases of layers that differ from those
+    """The quantised ops (Places), the range of each tensor, biases of layers that differ from those
     in f32 (bias.Correction), and the settings."""
 
     places: object
@@ -107,14 +107,14 @@ class Emitter:
         return found
 
     def _bias(self, layer, channels):
-        """The bias of a layer as a vector; None if there is none, or it is none."""
+        """The bias of a layer as a vector; None if it has none of this form."""
         correction = self.decisions.biases.get(layer.key)
         bias = self.network.array(layer.bias) if layer.bias else None
         if correction is not None and correction.node == layer.key:
             bias = correction.array
         if bias is None or (channels is not None and bias.size != channels):
             return None
-        return bias.reshape(-1) if bias.ndim < 2 or bias.size == bias.shape[-1] else None
+        return weights.as_vector(bias)
 
     def _stored(self, text, array, scale, axis):
         """A DequantizeLinear of a constant."""

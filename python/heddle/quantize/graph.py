@@ -17,6 +17,7 @@ QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "Con
 
 
 def key_of(node):
+    """The name of the first output."""
     return next((name for name in node.output if name), "")
 
 
@@ -73,11 +74,6 @@ class Network:
                     f"opset {LEAST_OPSET} or later") from error
         model.ir_version = max(model.ir_version, 7)
         return model
-
-    @property
-    def opset(self):
-        return max(each.version for each in self.model.opset_import
-                   if each.domain in ("", "ai.onnx"))
 
     def _lift(self):
         """Makes initializers of constants and their copies; initializers are no inputs any more."""
@@ -186,7 +182,7 @@ class Network:
         return self.types.get(name, (0, None))[0] == FLOAT
 
     def is_shared(self, name):
-        """Whether more than the nodes of the main graph read it."""
+        """True if more than the nodes of the main graph read it."""
         return name in self.outputs or name in self.captured
 
     def only_consumer(self, name):
@@ -214,7 +210,8 @@ class Network:
         """A new initializer; its name is like this one."""
         name = self.fresh(name)
         self.graph.initializer.append(self.onnx.numpy_helper.from_array(array, name))
-        self.tensors[name] = self.graph.initializer[-1]
+        tensor = self.tensors[name] = self.graph.initializer[-1]
+        self.types[name] = tensor.data_type, list(tensor.dims)
         return name
 
     def replace(self, node, place, array):

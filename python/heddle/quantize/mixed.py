@@ -61,14 +61,9 @@ def sensitivity(switches):
     return {key: switches.error({key}) for key in switches.decisions.places.layers}
 
 
-def without_each(switches):
-    """{layer: error of the outputs with all but it}."""
-    layers = set(switches.decisions.places.layers)
-    return {key: switches.error(layers - {key}) for key in layers}
-
-
 def _least(count, holds):
-    """The least number up to `count` for which it holds, if it does for all above it."""
+    """The least number up to `count` for which it holds, if it does for all above it; `count` if it
+    holds for none."""
     low, high = 0, count
     while low < high:
         middle = (low + high) // 2
@@ -133,4 +128,5 @@ class Choice:
                           for name, key in list(zip(self.names, self.order))[:TOLD])
         raise RefusedError(
             f"--tolerance {tolerance}: '{self.switches.network.name}' has an error of {found:.3g}, "
-            f"{found / max(tolerance, 1e-300):.3g} times as much, where {why}; most is of the layers {worst}")
+            f"{found / max(tolerance, 1e-300):.3g} times as much, where {why}; most is of the "
+            f"layers {worst}")

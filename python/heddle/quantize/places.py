@@ -54,6 +54,8 @@ def _layer(network, node, settings):
                 else f"'{weight}' is not known to be float32")
     if not network.is_float(weight):
         return f"its weight '{weight}' is not of float32"
+    if len(tensor.dims) < 2:
+        return f"its weight '{weight}' has less than two dimensions"
     if node.op_type == "Gemm" and attribute(node, "transA", 0):
         return "it transposes its first operand"
     axis = {"Conv": 0, "ConvTranspose": 1 if attribute(node, "group", 1) == 1 else None,
@@ -111,8 +113,7 @@ class Places:
         self._by_key = {key_of(node): node for node in network.nodes}
         self.ops = {**{key: self._by_key[key] for key in layers}}
         self._carry()
-        self.pairs = {name: [key for key in self.ops if name in self.reads(key)]
-                      for key in self.ops for name in self.reads(key)}
+        self.pairs = list(dict.fromkeys(name for key in self.ops for name in self.reads(key)))
         self.groups = self._groups()
 
     def reads(self, key):
@@ -170,7 +171,7 @@ class Places:
                    for name in reads)
 
     def _is_padded_with_more(self, node):
-        """Whether a Pad writes another number than 0."""
+        """True if a Pad may write another number than 0."""
         if len(node.input) < 3 or not node.input[2]:
             return False
         value = self.network.array(node.input[2])

@@ -16,7 +16,7 @@ from .data import Samples
 from .equalise import equalise
 from .fold import fold
 from .graph import Network, label
-from .mixed import Choice, Switches, sensitivity, without_each
+from .mixed import Choice, Switches, sensitivity
 from .places import Places, find_layers
 from .report import Report
 from .settings import LAYERS
@@ -107,13 +107,11 @@ class Work:
 
     def _weigh(self):
         """Measures what layers do to the outputs, and leaves some of them in f32."""
-        self.alone, self.without = {}, {}
+        self.alone = {}
         if not self.settings.sensitivity and not self.settings.mixed:
             return
         switches = Switches(self.network, self.decisions, self.reference, self.samples)
         self.alone = sensitivity(switches)
-        if self.settings.sensitivity:
-            self.without = without_each(switches)
         if self.settings.mixed:
             choice = Choice(switches, self.alone)
             kept = choice.order[:choice.count()]
@@ -150,8 +148,7 @@ class Work:
     def _layer(self, layer):
         return {"name": self._label(layer.key), "type": layer.kind, "input": layer.x,
                 "decibels": self.errors[layer.key].decibels,
-                **{name: found[layer.key] for name, found in
-                   (("alone", self.alone), ("without", self.without)) if found}}
+                **({"alone": self.alone[layer.key]} if self.alone else {})}
 
     def _within_graphs(self):
         """Products in the graphs of nodes."""

@@ -36,17 +36,15 @@ class Report:
             yield f"  {each['name']}  {each['error']:.3g}  {each['decibels']:.1f} dB"
 
     def _layers(self):
-        alone = any("without" in each for each in self.facts["layers"])
+        alone = any("alone" in each for each in self.facts["layers"])
         yield ""
         yield ("layer: type, range of what it reads, signal to noise of its own error"
-               + (", error of the outputs with it alone, without it" if alone else ""))
+               + (", error of the outputs with it alone" if alone else ""))
         for each in self.facts["layers"]:
             low, high = self.facts["tensors"][each["input"]]["range"]
             text = (f"  {each['name']}  {each['type']}  [{low:.4g}, {high:.4g}]  "
                     f"{each['decibels']:.1f} dB")
-            if "without" in each:
-                text += f"  {each['alone']:.3g}  {each['without']:.3g}"
-            yield text
+            yield text + (f"  {each['alone']:.3g}" if alone else "")
 
     def _left(self):
         if self.facts["left"]:

@@ -22,14 +22,15 @@ def option(default, what, kind=None, choices=None, least=None, most=None, name=N
 
 @dataclasses.dataclass
 class Settings:
-    """What `heddle.quantize` and `heddle quantize` are told."""
+    """Options of `heddle.quantize` and `heddle quantize`."""
 
     calibration: str = option("mse", "how the range of a tensor is found: its least and greatest "
                               "value, all but a few values, least divergence of the distributions, "
                               "or least squared error",
                               choices=("minmax", "percentile", "entropy", "mse"))
-    percentile: float = option(99.99, "how much of a tensor its range has, in percent", least=50,
-                               most=100, name="P")
+    percentile: float = option(99.99, "share of its values that the range of a tensor has, in "
+                               "percent, with --calibration percentile", least=50, most=100,
+                               name="P")
     activations: str = option("u8", "type of activations: u8 with a zero point, or s8 around 0",
                               choices=("u8", "s8"))
     weight_scale: str = option("minmax", "how scales of weights are found",
@@ -47,7 +48,7 @@ class Settings:
     smooth: float = option(0.0, "shift ranges from activations to weights after normalisations of "
                            "layers, by this exponent (SmoothQuant's alpha; 0: not at all)", least=0,
                            most=1, name="ALPHA")
-    sensitivity: bool = option(False, "measure what each layer alone does to the outputs")
+    sensitivity: bool = option(False, "measure the error of the outputs with each layer alone")
     mixed: bool = option(False, "leave the layers that hurt most in f32, as --tolerance and "
                          "--budget-bytes say")
     tolerance: float = option(None, "greatest error of an output, relative to its largest number",
@@ -57,20 +58,19 @@ class Settings:
     samples: int = option(None, "use the first N samples at most", kind=int, least=1, name="N")
     dim: tuple = option((), "a size of random inputs that the model leaves open: height=224",
                         kind=str, name="NAME=N")
-    seed: int = option(0, "of random inputs", least=0, name="N")
     threads: int = option(0, "threads of a run; 0: all there are", least=0, name="N")
 
     @classmethod
     def of(cls, options):
         """Settings of keywords, which are checked."""
-        fields = {field.name: field for field in dataclasses.fields(cls)}
+        fields, checked = {field.name: field for field in dataclasses.fields(cls)}, {}
         for name, value in options.items():
             if name not in fields:
                 near = difflib.get_close_matches(name, fields, 1)
                 raise TypeError(f"there is no option '{name}'"
                                 + (f"; did you mean '{near[0]}'?" if near else ""))
-            options = {**options, name: _checked(fields[name], value)}
-        settings = cls(**options)
+            checked[name] = _checked(fields[name], value)
+        settings = cls(**checked)
         settings.check()
         return settings
 

@@ -8,6 +8,7 @@ import numpy as np
 MOST, REDUCED = 127, 63  # of 8 bits and of 7
 SHARES = np.linspace(0.4, 1, 61)  # of the greatest magnitude
 LARGEST_BIAS = 2**31 - 2**8  # as f32 has it
+TINY = 1e-37  # a scale that f32 has
 
 
 def _rows(array, axis):
@@ -43,9 +44,15 @@ def integers(array, scale, axis, limit=MOST):
     return np.clip(np.rint(array / step), -limit, limit).astype(np.int8)
 
 
+def as_vector(bias):
+    """A bias that lies along the last axis as a vector; None if it lies otherwise."""
+    return bias.reshape(-1) if bias.ndim < 2 or bias.size == bias.shape[-1] else None
+
+
 def enough_for_bias(scale, bias, x_scale):
-    """The scales, so large that the bias fits 32 bits."""
-    return np.maximum(scale, (np.abs(bias) / (LARGEST_BIAS * float(x_scale))).astype(np.float32))
+    """The scales, so large that the bias fits 32 bits and its scale, `scale * x_scale`, f32."""
+    least = np.maximum(np.abs(bias) / LARGEST_BIAS, TINY) / float(x_scale)
+    return np.maximum(scale, least.astype(np.float32))
 
 
 def bias_integers(bias, scale):
