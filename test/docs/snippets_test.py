@@ -64,12 +64,20 @@ FILES = {"model.onnx": network("batch", 8), "dense.onnx": network("batch", 3), "
          "resnet50.onnx": network("N", 3, 8, 8), "bert.onnx": network("batch", 8, "seq"),
          "squeezenet_imagenet.onnx": network("None", 3, 8, 8)}
 X, LABELS = np.ones((64, 8), np.float32), np.arange(64) % 4
+TWO_LAYERS = make_model(
+    [make_node("MatMul", "x first", "h", "/layer.0/MatMul"), make_node("Tanh", "h", "t"),
+     make_node("MatMul", "t second", "y", "/head/MatMul")],
+    {"x": ["batch", 8]}, {"y": ["batch", 4]},
+    {"first": np.random.default_rng(0).random((8, 8), np.float32),
+     "second": np.random.default_rng(1).random((8, 4), np.float32)})
+
 # The page's own model.onnx, and names that its programs take as given.
 PAGES = {
     "README.md": (network("batch", 8, "side"), {"image": np.ones((1, 8, 3), np.float32)}),
     "explain.md": (network("batch", 8, "sequence"), {}),
     "python.md": (None, {"feeds": {"x": X[:1]}, "state": X[0, :4].copy(), "x": X[0, :4]}),
     "onnxruntime.md": (None, {"x": X}),
+    "quantize.md": (TWO_LAYERS, {}),
     "training.md": (None, {"images": X, "classes": LABELS, "batches": [(X, LABELS)] * 2})}
 
 
