@@ -143,6 +143,10 @@ BENCHMARKS = {
         "what does a batch of texts gain that is not padded, beside micro-batches, ONNX "
         "Runtime, OpenVINO and PyTorch with nested tensors? And its memory?",
         "--networks layer --sets CoLA --batch 4 --threads 1 --rounds 1 --turn 1", PEERS),
+    "quantize": Benchmark(
+        "quantize.bench",
+        "are models that are quantised here nearer to f32 than those that ONNX Runtime quantises?",
+        "--models kws_fp32 --samples 5"),
     "peak": Benchmark(
         "models.peak",
         "which kernels of all models take the time, and how far are they from the machine's "

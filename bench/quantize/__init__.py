@@ -1,0 +1,1 @@
+"""quantize: models that are quantised here beside those that ONNX Runtime quantises."""
