@@ -3,7 +3,7 @@
 import json
 import os
 
-import networks
+import small
 import numpy as np
 import onnx
 import pytest
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    onnx.save(networks.gemm(), "m.onnx")
+    onnx.save(small.gemm(), "m.onnx")
     x = np.random.default_rng(0).standard_normal((8, 20)).astype(np.float32)
     np.savez("d.npz", x=x)
     np.savez("wrong.npz", x=x[:, :3])

@@ -1,6 +1,6 @@
 """Samples: what is taken, and what is refused before anything runs."""
 
-import networks
+import small
 import numpy as np
 import onnx
 import pytest
@@ -18,7 +18,7 @@ LSTM = make_model([make_node("MatMul", "x w", "y")], {"x": ["batch", 4], "state"
 
 
 def opened(feeds, folder, model=None, **options):
-    return Samples(feeds, Network(model or networks.gemm(), "m.onnx"), Settings.of(options), folder)
+    return Samples(feeds, Network(model or small.gemm(), "m.onnx"), Settings.of(options), folder)
 
 
 def test_forms_of_samples(tmp_path):
@@ -53,7 +53,7 @@ def test_inputs_of_a_fixed_size_are_cut_by_it(tmp_path):
 
 
 def test_a_size_of_minus_one_is_open(tmp_path):
-    model = networks.gemm()
+    model = small.gemm()
     model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
     assert opened([{"x": X}], tmp_path, model).count == 1
 
@@ -84,14 +84,14 @@ def test_wrong_samples(feeds, message, tmp_path, monkeypatch):
     if feeds == "bad.npz":
         (tmp_path / "bad.npz").write_bytes(b"PK\3\4 no archive")
     with pytest.raises(heddle.UsageError, match=message):
-        heddle.quantize(networks.gemm(), feeds)
+        heddle.quantize(small.gemm(), feeds)
     assert sorted(path.name for path in tmp_path.iterdir()) in ([], ["bad.npz"])
 
 
 def test_random_inputs(tmp_path):
     found = opened(None, tmp_path)
     assert found.is_random and found.count == 16
-    model = networks.embedded()
+    model = small.embedded()
     with pytest.raises(heddle.UsageError, match="'ids' is int64.batch, length., whose size "
                        "'length' is open; --dim length=N says it"):
         opened(None, tmp_path, model)
@@ -140,9 +140,9 @@ def test_models_that_are_quantised(name):
 ])
 def test_wrong_options(options, message):
     with pytest.raises(heddle.UsageError, match=message):
-        heddle.quantize(networks.gemm(), {"x": X}, **options)
+        heddle.quantize(small.gemm(), {"x": X}, **options)
     with pytest.raises(TypeError, match="no option 'calibratio'; did you mean 'calibration"):
-        heddle.quantize(networks.gemm(), {"x": X}, calibratio="mse")
+        heddle.quantize(small.gemm(), {"x": X}, calibratio="mse")
 
 
 def test_a_model_that_is_none(tmp_path):
@@ -154,10 +154,10 @@ def test_a_model_that_is_none(tmp_path):
 
 
 def test_weights_in_files_of_their_own(tmp_path, compiler):
-    model = networks.gemm()
+    model = small.gemm()
     onnx.save_model(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.data",
                     size_threshold=0)
     assert (tmp_path / "w.data").exists()
     made = heddle.quantize(tmp_path / "m.onnx", {"x": X})
-    wanted = heddle.quantize(networks.gemm(), {"x": X})
+    wanted = heddle.quantize(small.gemm(), {"x": X})
     assert made.SerializeToString() == wanted.SerializeToString()

@@ -1,6 +1,6 @@
 """Sensitivity of layers, and layers that stay in f32 for a limit."""
 
-import networks
+import small
 import numpy as np
 import onnx
 import pytest
@@ -8,7 +8,7 @@ from heddle.quantize import emit, observe
 from heddle.quantize.mixed import _least
 from heddle.quantize.quantizer import Work
 from heddle.quantize.settings import Settings
-from networks import samples
+from small import samples
 
 import heddle
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("compiler")
 
 def uneven():
     """A network in which one layer has a weight that 8 bits cannot tell."""
-    model = networks.residual()
+    model = small.residual()
     tensor = next(each for each in model.graph.initializer if list(each.dims) == [5, 16])
     array = onnx.numpy_helper.to_array(tensor).copy()
     array[:, 3] *= 300
@@ -27,7 +27,7 @@ def uneven():
 
 def wide():
     """Three layers whose weights are most of the model."""
-    net = networks.Net(0)
+    net = small.Net(0)
     x = net.input("x", ["batch", 64])
     for place in range(3):
         x = net.op("Tanh", net.dense(x, 64, 64), name="y" if place == 2 else None)
@@ -48,7 +48,7 @@ def test_halving_finds_the_least():
 
 
 def test_sensitivity_is_that_of_models_with_one_layer():
-    model = networks.gemm()
+    model = small.gemm()
     feeds = samples(model, 12)
     _, facts = quantised(model, sensitivity=True, bias_correction=False)
     module = heddle.compile(model)
@@ -96,7 +96,7 @@ def test_a_budget_of_bytes():
 
 def test_biases_of_layers_in_f32_are_their_own():
     """With bias correction, an op that is switched off computes what it did."""
-    for model in (networks.gemm(), wide()):
+    for model in (small.gemm(), wide()):
         feeds = samples(model, 4)
         work = Work(model, feeds, Settings.of({"mixed": True, "tolerance": 1.0}), None)
         work.run()

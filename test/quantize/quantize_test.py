@@ -2,12 +2,12 @@
 
 from collections import Counter
 
-import networks
+import small
 import numpy as np
 import onnx
 import pytest
 from heddle.onnx_graph import make_graph, make_node, make_value
-from networks import NETWORKS, Net, samples
+from small import NETWORKS, Net, samples
 
 import heddle
 
@@ -59,14 +59,14 @@ def test_integers_of_onnxruntime(name):
 
 @pytest.mark.parametrize("opset", [13, 19, 21])  # of each definition of QuantizeLinear
 def test_opsets(opset):
-    model = networks.residual(opset)
+    model = small.residual(opset)
     made, _ = quantised(model, count=4)
     assert [each.version for each in made.opset_import] == [opset]
     same_in_onnxruntime(made, samples(model, 2, seed=5))
 
 
 def test_older_opsets_become_the_first_that_has_scales_for_channels():
-    made, _ = quantised(networks.residual(11, ir_version=6), count=4)
+    made, _ = quantised(small.residual(11, ir_version=6), count=4)
     assert [each.version for each in made.opset_import] == [13]
 
 
@@ -93,12 +93,12 @@ def test_options(name, options):
 
 
 def test_integers_are_carried_from_layer_to_layer():
-    made, _ = quantised(networks.residual())
+    made, _ = quantised(small.residual())
     assert kinds(made)["BatchNormalization"] == 0
     for kind in ("Conv", "MaxPool", "Add", "GlobalAveragePool", "Flatten", "Gemm"):
         assert read_by(made, kind) == {"DequantizeLinear"}, kind
     assert read_by(made, "Relu") == {"Conv", "Add"}  # part of what is before them
-    made, _ = quantised(networks.concatenated())
+    made, _ = quantised(small.concatenated())
     for kind in ("Concat", "AveragePool", "Pad"):
         assert read_by(made, kind) == {"DequantizeLinear"}, kind
     concat = next(node for node in made.graph.node if node.op_type == "Concat")
@@ -109,13 +109,13 @@ def test_integers_are_carried_from_layer_to_layer():
 
 
 def test_a_transformer_keeps_sums_and_normalisations_in_f32():
-    made, facts = quantised(networks.transformer())
+    made, facts = quantised(small.transformer())
     assert len(facts["layers"]) == 6
     assert len(facts["left"]) == 2 and "--products" in facts["left"][0]["why"]
     assert "DequantizeLinear" not in read_by(made, "Add") | read_by(made, "LayerNormalization")
-    made, facts = quantised(networks.transformer(), products=True)
+    made, facts = quantised(small.transformer(), products=True)
     assert len(facts["layers"]) == 8 and facts["left"] == []
-    same_in_onnxruntime(made, samples(networks.transformer(), 2, seed=5))
+    same_in_onnxruntime(made, samples(small.transformer(), 2, seed=5))
 
 
 def test_operands_of_other_ranks():
@@ -160,7 +160,7 @@ def test_bias_correction_takes_mean_errors_out():
 
 
 def test_names_and_types_choose_layers():
-    model = networks.residual()
+    model = small.residual()
     names = [node.name for node in model.graph.node if node.op_type == "Conv"]
     made, facts = quantised(model, keep=[names[0]])
     assert names[0] not in [each["name"] for each in facts["layers"]]
@@ -192,7 +192,7 @@ def test_graphs_within_nodes_stay_in_f32():
 
 
 def test_a_model_as_bytes_and_as_itself_is_left_as_it_is():
-    model = networks.gemm()
+    model = small.gemm()
     before = model.SerializeToString()
     feeds = samples(model, 6)
     made = heddle.quantize(model, feeds)

@@ -1,6 +1,6 @@
 """Changes of weights before they are quantised leave the function of the network as it is."""
 
-import networks
+import small
 import numpy as np
 import onnx
 import pytest
@@ -9,7 +9,7 @@ from heddle.quantize.data import Samples
 from heddle.quantize.graph import Network
 from heddle.quantize.places import find_layers
 from heddle.quantize.settings import Settings
-from networks import Net
+from small import Net
 
 import heddle
 
@@ -23,7 +23,7 @@ def outputs(model, feeds):
 
 def changed(model, change, tmp_path=None):
     """The network after a change, which must compute the same; and what the change returned."""
-    feeds = networks.samples(model, 3)
+    feeds = small.samples(model, 3)
     wanted = outputs(model, feeds)
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
@@ -101,7 +101,7 @@ def test_equalised_layers_have_channels_of_like_ranges():
 
 
 def test_a_clip_is_no_place_to_equalise():
-    network = Network(networks.depthwise(), "m")
+    network = Network(small.depthwise(), "m")
     kinds = {(first.output[0], second.output[0]) for first, second in equalise.pairs(network)}
     assert len(kinds) == 3  # the last convolution's result is clipped
     net = Net(0)
@@ -129,7 +129,7 @@ def test_smoothed_tensors_compute_the_same(name, has_factor, tmp_path):
 
     def change(network):
         layers, _ = find_layers(network, settings)
-        given = Samples(networks.samples(model, 4), network, settings, tmp_path)
+        given = Samples(small.samples(model, 4), network, settings, tmp_path)
         return smooth.smooth(network, layers, given, settings)
 
     network, count = changed(model, change)
