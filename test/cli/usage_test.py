@@ -39,7 +39,7 @@ def test_help_of_a_command(command):
     (["xyzzy"],
      "unknown command 'xyzzy'\nnote: known: compile, run, verify, bench, compare, plan, "
      "explain, tune,"
-     " train, cost, cards, cache, config, ops, fuzz, reduce, completion, help"),
+     " train, quantize, cost, cards, cache, config, ops, fuzz, reduce, completion, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),
     (['run', 'm.onnx', '--inptu', 'x'],
