@@ -13,7 +13,7 @@ import numpy as np
 from ..onnx_graph import make_node, make_value, nodes_of
 from . import weights
 from .calibrate import Grid
-from .graph import key_of
+from .graph import key_of, new_name
 
 BOOL = 9
 
@@ -44,19 +44,12 @@ class Emitter:
 
     def name(self, text):
         """A name that is not taken, like this one."""
-        number, found = 0, text
-        while found in self._names:
-            number += 1
-            found = f"{text}_{number}"
-        self._names.add(found)
-        return found
+        return new_name(self._names, text)
 
     def constant(self, text, array):
         """A new initializer."""
         name = self.name(text)
-        helper = self.network.onnx.numpy_helper
-        self.constants.append(helper.from_array(np.ascontiguousarray(array), name)
-                              if np.ndim(array) else helper.from_array(np.asarray(array), name))
+        self.constants.append(self.network.onnx.numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def node(self, kind, inputs, text, into=None, **attributes):

@@ -42,6 +42,16 @@ def _within(node):
             yield from nodes_of(inner)
 
 
+def new_name(taken, text):
+    """A name like `text` that is not among those taken, which it joins."""
+    number, found = 0, text
+    while found in taken:
+        number += 1
+        found = f"{text}_{number}"
+    taken.add(found)
+    return found
+
+
 class Network:
     """A model, which is changed in place."""
 
@@ -199,12 +209,7 @@ class Network:
 
     def fresh(self, name):
         """A name that no tensor has, like this one."""
-        number, found = 0, name
-        while found in self.names:
-            number += 1
-            found = f"{name}_{number}"
-        self.names.add(found)
-        return found
+        return new_name(self.names, name)
 
     def add(self, name, array):
         """A new initializer; its name is like this one."""
