@@ -217,6 +217,13 @@ Error readByHand(const Given &given, CompileOptions &options) {
     options.optLevel = std::max(given.opt_level, 0);
   if (Error error = checkChoice("chooser", textOr(given.chooser), domainOf("chooser")))
     return error;
+  StringRef math = textOr(given.math);
+  if (Error error = checkChoice("math", math, domainOf("math")))
+    return error;
+  options.isStrict = math == "strict";
+  options.shortFloats = math == "bf16"            ? program::ShortFloats::Native
+                        : math == "bf16-emulated" ? program::ShortFloats::Emulated
+                                                  : program::ShortFloats::None;
   if (Error error = checkChoice("subnormals", textOr(given.subnormals), domainOf("subnormals")))
     return error;
   options.keepsSubnormals = textOr(given.subnormals, options.isStrict ? "keep" : "") == "keep";

@@ -68,17 +68,18 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
     the loops that it is built around, or of the card that claimed it. The chooser adds `card`, `card_hash` and
     `schedule`, a dictionary of knobs and of the mechanism that carries the group out: the same, or another one that
     serves it. Groups of a block with one `region` are launched together. `device` is the number of the machine's device that
-    runs it, 0 if there is none. What mechanisms hold a schedule to is in [cards](cards.md), *Mechanisms*.
+    runs it, 0 if there is none. `precision` is that of the factors of its products, f32 if there is none. What mechanisms hold a schedule to is in [cards](cards.md), *Mechanisms*.
   }];
   let constraints = ["GR1: the body ends with graph.yield of as many values as there are results, at least one, of their types.",
                      "GR2: no group is in a group.",
                      "GR3: the body has an op beside its yield, and makes the values that it yields.",
                      "GR4: `schedule` is a dictionary whose `mechanism` is text.",
                      "GR5: ops of the body are those of kernels: neither hosted nor control flow, nor what binds sizes for others.",
-                     "GR6: `device` is the number of a device, from 0 on."];
+                     "GR6: `device` is the number of a device, from 0 on.",
+                     "GR7: `precision` is bf16."];
   let arguments = (ins StrAttr:$name, OptionalAttr<StrAttr>:$mechanism, OptionalAttr<StrAttr>:$card,
                        OptionalAttr<StrAttr>:$card_hash, OptionalAttr<I64Attr>:$region,
-                       OptionalAttr<I64Attr>:$device,
+                       OptionalAttr<I64Attr>:$device, OptionalAttr<StrAttr>:$precision,
                        OptionalAttr<DictionaryAttr>:$schedule);
   let results = (outs Variadic<Graph_Tensor>:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -90,7 +91,10 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
     ::mlir::StringRef chosenMechanism();
     /// The number of the device, 0 for the machine itself.
     int64_t deviceNumber() { return static_cast<int64_t>(getDevice().value_or(0)); }
-    /// Forgets card and schedule.
+    /// The one precision that a group may have beside that of its operands.
+    static constexpr ::llvm::StringLiteral kShort = "bf16";
+    bool isShort() { return getPrecision() == kShort; }
+    /// Forgets card, precision and schedule.
     void clearChoice();
   }];
   let assemblyFormat = "$name attr-dict `:` type($results) $body";

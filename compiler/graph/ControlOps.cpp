@@ -57,7 +57,7 @@ LogicalResult ScanOp::verify() {
 void GroupOp::build(OpBuilder &builder, OperationState &state, TypeRange results, StringRef name,
                     StringRef mechanism) {
   build(builder, state, results, builder.getStringAttr(name), builder.getStringAttr(mechanism), {},
-        {}, {}, {}, {});
+        {}, {}, {}, {}, {});
 }
 
 /// Whether a kernel can compute the op; what cannot is the business of the program around kernels.
@@ -97,6 +97,9 @@ LogicalResult GroupOp::verify() {
   if (deviceNumber() < 0)
     return emitOpError("GR6: 'device' is ")
            << deviceNumber() << ", but devices are numbered from 0 on";
+  if (auto precision = getPrecision(); precision && !isShort())
+    return emitOpError("GR7: 'precision' is '") << *precision << "', but must be '" << kShort
+                                                << "', or left out for that of the operands";
   DictionaryAttr schedule = getScheduleAttr();
   if (schedule && !schedule.getAs<StringAttr>(getMechanismAttrName()))
     return emitOpError("GR4: 'schedule' must be a dictionary with the name of a mechanism, such as "
@@ -114,6 +117,7 @@ StringRef GroupOp::chosenMechanism() {
 void GroupOp::clearChoice() {
   removeCardAttr();
   removeCardHashAttr();
+  removePrecisionAttr();
   removeScheduleAttr();
 }
 

@@ -188,6 +188,17 @@ func.func @gr6(%x: tensor<4x8xf32>) {
 
 // -----
 
+func.func @gr7(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{GR7: 'precision' is 'f64', but must be 'bf16'}}
+  %g = graph.group "g" {precision = "f64"} : tensor<4x8xf32> {
+    %e = graph.exp %x : tensor<4x8xf32>
+    graph.yield %e : tensor<4x8xf32>
+  }
+  return
+}
+
+// -----
+
 func.func @gr5_hosted(%x: tensor<4x8xf32>) {
   // expected-error @+1 {{GR5: 'graph.cumsum' cannot be in a kernel, and so in no group; move it out of the group}}
   %g = graph.group "g" : tensor<4x8xf32> {

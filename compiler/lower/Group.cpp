@@ -69,6 +69,7 @@ static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   Schedule schedule;
   schedule.group = group.getName().str();
   schedule.card = group.cardName();
+  schedule.isShort = group.isShort();
   schedule.mechanism = chosen ? mechanism::chosenFor(group) : mechanism::of(group);
   if (chosen) {
     for (NamedAttribute field : chosen)
@@ -123,6 +124,10 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
             verdict.why.empty()
                 ? ("the mechanism '" + schedule.mechanism->name + "' needs more than it has").str()
                 : verdict.why};
+  if (schedule.isShort && !schedule.mechanism->takesShort)
+    return {Kind::NotServed, ("the mechanism '" + schedule.mechanism->name +
+                              "' multiplies no factors of bf16, which its precision asks for")
+                                 .str()};
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;

@@ -13,6 +13,7 @@ namespace heddle::lower {
 struct Schedule {
   const mechanism::Mechanism *mechanism = nullptr; // null: the group names none
   std::map<std::string, int64_t> knobs;
+  bool isShort = false;     // factors of products are rounded to bf16
   std::string card, group;  // names, for messages
   std::string source, code; // of a kernel written by hand: its file, or "", and the text
   int64_t knob(llvm::StringRef name, int64_t otherwise) const {

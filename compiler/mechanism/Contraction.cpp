@@ -26,6 +26,7 @@ const Mechanism kContraction = {.name = "contraction",
                                 .check = fitsContraction,
                                 .knobs = kKnobs,
                                 .storesElements = true,
+                                .takesShort = true,
                                 .takesParts = true,
                                 .isSplittable = false};
 

@@ -44,6 +44,8 @@ struct Mechanism {
   bool storesSeveral = false;
   /// It computes products in register tiles.
   bool hasTiles = true;
+  /// It can round the factors of its product to bf16 (whyNotShort).
+  bool takesShort = false;
   /// A task takes as many rows as the knob `rows` says.
   bool takesRows = false;
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not

@@ -5,6 +5,8 @@
 #include "compiler/graph/Constants.h"
 #include "compiler/mechanism/Checks.h"
 #include "compiler/mechanism/Shapes.h"
+#include "compiler/mechanism/Stitch.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 using namespace mlir;
 
@@ -310,6 +312,46 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
   if (!reader.read(results))
     return std::nullopt;
   return std::move(reader.product);
+}
+
+std::string whyNotShort(const Product &product) {
+  for (Value factor : product.root->getOperands().take_front(2))
+    if (Type element = graph::elementOf(factor); !element.isF32()) {
+      std::string text;
+      llvm::raw_string_ostream(text) << "a factor of its product is of " << element << ", not f32";
+      return text;
+    }
+  auto right = product.root->getOperand(1).getDefiningOp<graph::ConstantOp>();
+  auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
+  if (stored && stored.getCodes().getElementType().isInteger())
+    return "the weights of its product are integers already";
+  if (product.triangle || product.limits)
+    return "its product leaves out zeros";
+  if (product.isOneRow)
+    return "its product reads a matrix for a single row";
+  graph::TransposeOp transposed = product.transposed;
+  if (transposed && transposed.getPermutation().back() + 1 != graph::rankOf(transposed.getX()))
+    return "the left factor of its product is read along its columns";
+  return "";
+}
+
+std::string whyNotShort(const Mechanism &mechanism, Ops ops) {
+  if (!mechanism.takesShort)
+    return ("the mechanism '" + mechanism.name + "' has no such products").str();
+  if (llvm::none_of(ops, graph::isContraction))
+    return "it has no product";
+  std::string why;
+  if (&mechanism == &kAttention) {
+    auto parts = readAttention(ops, why);
+    if (parts && graph::elementOf(parts->scores.getResult()).isF64())
+      why = "its numbers are f64";
+    return why;
+  }
+  SmallVector<Value> results = resultsOf(ops);
+  if (&mechanism == &kStitch)
+    results.assign(1, betweenOf(ops));
+  auto product = readProduct(ops, results, why);
+  return product ? whyNotShort(*product) : why;
 }
 
 /// One product; after it elementwise ops of its shape, before it a transpose of its right operand.

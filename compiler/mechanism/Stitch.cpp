@@ -77,6 +77,6 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"};
 const Mechanism kStitch = {
-    .name = "stitch", .check = fitsStitch, .knobs = kKnobs, .takesRows = true};
+    .name = "stitch", .check = fitsStitch, .knobs = kKnobs, .takesShort = true, .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -59,6 +59,8 @@ llvm::Expected<std::unique_ptr<Deciders>> Deciders::load(const CompileOptions &o
     };
     last = &made->byCost.emplace(*options.costModel, *last, isMeasured);
   }
+  if (options.shortFloats != program::ShortFloats::None)
+    last = &made->shortly.emplace(*last);
   made->byPlan.emplace(*compiled.given, *last);
   return made;
 }

@@ -16,6 +16,7 @@ struct Deciders {
   std::unique_ptr<records::Records> records;
   std::optional<records::RecordedChooser> byRecords;
   std::optional<learn::LearnedChooser> byCost;
+  std::optional<plan::ShortChooser> shortly;
   std::optional<plan::PlanChooser> byPlan;
 
   explicit Deciders(warehouse::Warehouse cards) : cards(std::move(cards)) {}

@@ -279,6 +279,7 @@ Json Explainer::groupOf(int64_t number) {
                                      : group.getSchedule() ? mechanism::chosenFor(group)
                                                            : mechanism::of(group);
   json["mechanism"] = used ? used->name.str() : "";
+  json["precision"] = group.isShort() ? Json(graph::GroupOp::kShort.str()) : Json(nullptr);
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))

@@ -140,6 +140,24 @@ static std::string codeOf(const Compiled &compiled) {
   return text ? *text : "error: " + llvm::toString(text.takeError());
 }
 
+/// Makes the machine multiply bf16 as the options want, if it can; all its devices can emulate it.
+static llvm::Error setShortFloats(Compiled &compiled, program::ShortFloats wanted) {
+  using program::ShortFloats;
+  if (wanted == ShortFloats::None || compiled.machine.shortFloats == ShortFloats::Native)
+    return llvm::Error::success();
+  if (wanted == ShortFloats::Emulated) {
+    compiled.machine.shortFloats = wanted;
+    for (program::Machine &device : compiled.machine.others)
+      device.shortFloats = wanted;
+    return llvm::Error::success();
+  }
+  return makeError(ErrorCode::Usage,
+                   "error: --math bf16: target '" + compiled.target->name +
+                       "' has no products of bf16, which are AVX512_BF16 of x86 and BF16 of "
+                       "AArch64; leave it out, or take '--math bf16-emulated', which rounds alike "
+                       "and is slower than f32");
+}
+
 /// Compiles the simplified graph, which `compiled` holds, to code for one target.
 static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Compiled &compiled,
                               const CompileOptions &options, Stages &stages) {
@@ -152,6 +170,8 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   compiled.program.isSanitized = options.isSanitized;
   compiled.machine =
       compiled.target->machine(options.threads > 0 ? options.threads : int64_t(workers));
+  if (llvm::Error error = setShortFloats(compiled, options.shortFloats))
+    return error;
   if (!options.isPlanned) {
     estimate::setThresholds(*compiled.graph, compiled.machine, compiled.given->thresholds);
     if (llvm::Error error = planGroups(options, compiled, stages))

@@ -45,7 +45,10 @@ struct CompileOptions {
 #include "heddle/compile_options.def"
 
   int optLevel = 3;
-  bool keepsSubnormals = false;                               // else they are 0
+  bool keepsSubnormals = false; // else they are 0
+  bool isStrict = false;        // rounds as the ops do
+  /// How products have factors of bf16; None: only where a plan says so.
+  program::ShortFloats shortFloats = program::ShortFloats::None;
   std::string planText;                                       // content of planPath
   std::vector<std::pair<std::string, std::string>> functions; // names and bytes of functionPaths
   std::vector<std::string> scheduleFolders;

@@ -2,6 +2,7 @@
 
 #include "compiler/plan/Chooser.h"
 
+#include "compiler/mechanism/Product.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -9,6 +10,27 @@
 using namespace mlir;
 
 namespace heddle::plan {
+
+/// Why the factors of the group's products cannot be rounded to bf16 with this choice; "" if they
+/// can.
+static std::string whyNotShort(const Choice &choice, graph::GroupOp group,
+                               const program::Machine &machine) {
+  const mechanism::Mechanism *mechanism = choice.mechanismFor(group);
+  if (!mechanism)
+    return "it names no mechanism";
+  if (machine.on(choice.device).shortFloats == program::ShortFloats::None)
+    return "the target multiplies no bf16; '--math bf16-emulated' computes such products with "
+           "instructions of f32";
+  return mechanism::whyNotShort(*mechanism, mechanism::opsOf(group.getBody().front()));
+}
+
+llvm::Expected<Choice> ShortChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
+                                            const program::Machine &machine) {
+  auto choice = choices.choose(group, offers, machine);
+  if (choice)
+    choice->isShort = whyNotShort(*choice, group, machine).empty();
+  return choice;
+}
 
 llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                                            const program::Machine &machine) {
@@ -21,10 +43,17 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   };
   Choice choice;
   choice.device = wish->device;
+  choice.isShort = wish->isShort;
+  auto checked = [&]() -> llvm::Expected<Choice> {
+    std::string why = choice.isShort ? whyNotShort(choice, group, machine) : "";
+    if (!why.empty())
+      return refuse("its precision is bf16, but " + why);
+    return choice;
+  };
   if (wish->card.empty()) {
     if (!wish->knobs.empty() || !wish->versions.empty())
       return refuse("it has " + Twine(wish->knobs.empty() ? "versions" : "knobs") + " but no card");
-    return choice;
+    return checked();
   }
   SmallVector<StringRef> offered;
   for (const warehouse::Offer &offer : offers) {
@@ -60,7 +89,7 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
     for (auto &[name, value] : choice.knobs)
       choice.versions.back().knobs.try_emplace(name, value);
   }
-  return choice;
+  return checked();
 }
 
 static std::vector<std::string> opsOf(graph::GroupOp group) {
@@ -217,6 +246,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.key = graph::loopNestOf(group).str();
     line.order = plan.groups.size();
     line.device = group.deviceNumber();
+    line.isShort = group.isShort();
     if (auto region = group.getRegion())
       line.region = *region;
     if (choice->card) {

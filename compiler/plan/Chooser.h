@@ -16,6 +16,12 @@ struct Choice {
   warehouse::KnobValues knobs;           // those that are missing have the card's default
   std::vector<Version> versions = {};    // with all knobs; the first that is for a run's sizes
   int64_t device = 0;                    // of the machine's
+  bool isShort = false;                  // factors of products are rounded to bf16
+
+  /// The mechanism that carries the group out; null if it names none.
+  const mechanism::Mechanism *mechanismFor(graph::GroupOp group) const {
+    return card ? card->mechanism : mechanism::of(group);
+  }
 };
 
 class Chooser {
@@ -32,6 +38,17 @@ class DefaultChooser : public Chooser {
 public:
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                 const program::Machine &machine) override;
+};
+
+/// Makes another one's choices, with factors rounded to bf16 wherever the mechanism can.
+class ShortChooser : public Chooser {
+public:
+  explicit ShortChooser(Chooser &choices) : choices(choices) {}
+  llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
+                                const program::Machine &machine) override;
+
+private:
+  Chooser &choices;
 };
 
 /// Makes a plan's choices; groups that it does not name are left to another chooser.

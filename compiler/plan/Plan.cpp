@@ -65,6 +65,8 @@ std::string Plan::str() const {
       line["order"] = *group.order;
     if (group.device)
       line["device"] = group.device;
+    if (group.isShort)
+      line["precision"] = graph::GroupOp::kShort;
     if (group.region >= 0)
       line["region"] = group.region;
     if (group.again)
@@ -256,7 +258,7 @@ private:
     }
     group = result.name = json["name"].get<std::string>();
     checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "versions", "order",
-                       "device", "region", "again", "parts", "mechanism"});
+                       "device", "precision", "region", "again", "parts", "mechanism"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
@@ -270,6 +272,11 @@ private:
     if (json.contains("order"))
       take(json, "order", result.order.emplace(), "an integer");
     take(json, "device", result.device, "an integer");
+    std::string precision = "f32";
+    take(json, "precision", precision, "a string");
+    result.isShort = precision == graph::GroupOp::kShort;
+    if (!result.isShort && precision != "f32")
+      complain("its precision is '" + precision + "', but must be 'f32' or 'bf16'");
     take(json, "region", result.region, "an integer");
     if (json.contains("again"))
       readAgain(json["again"], result.again.emplace());

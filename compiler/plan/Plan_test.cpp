@@ -248,7 +248,8 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-      "ops, key, card, card_hash, knobs, versions, order, device, region, again, parts, mechanism");
+      "ops, key, card, card_hash, knobs, versions, order, device, precision, region, again, parts, "
+      "mechanism");
   for (StringRef number : {"\"x\"", "8.5", "7e+79", "18446744073709551615"})
     EXPECT_EQ(replayGroup(("\"knobs\": {\"m\": " + number + "}").str()),
               "p.json:1: group 'dense': error: 'knobs' is {\"m\":" + number.str() +

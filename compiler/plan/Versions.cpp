@@ -48,9 +48,11 @@ std::string whyNoCondition(graph::GroupOp group, const std::map<std::string, int
 
 llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
   group.setDevice(choice.device ? std::optional<uint64_t>(choice.device) : std::nullopt);
+  Builder builder(group.getContext());
+  if (choice.isShort)
+    group.setPrecisionAttr(builder.getStringAttr(graph::GroupOp::kShort));
   if (!choice.card)
     return llvm::Error::success();
-  Builder builder(group.getContext());
   SmallVector<Attribute> versions;
   for (const Version &version : choice.versions) {
     if (llvm::Error error = warehouse::apply(*choice.card, group, version.knobs))

@@ -17,6 +17,13 @@ enum class Dot {
   Bytes        // pairs of i16, and quads of u8 x i8
 };
 
+/// How pairs of bf16 are multiplied and added to f32 lanes.
+enum class ShortFloats {
+  None,
+  Emulated, // by instructions of f32, in more time than f32 takes
+  Native
+};
+
 /// How a machine carries out the tasks of a kernel: each with the lanes of vectors, or as a thread
 /// of its own that has none.
 enum class Form { Lanes, Threads };
@@ -45,6 +52,7 @@ struct Machine {
   int64_t l2Bytes = 1 << 20;
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
+  ShortFloats shortFloats = ShortFloats::None;
   bool permutesWords = false;   // 32-bit lanes of a register, by another register: AVX2
   bool permutesBytes = false;   // of two registers at once: AVX512-VBMI
   int64_t fmas = 2;             // multiply-adds of whole registers that begin in a cycle

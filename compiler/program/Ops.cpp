@@ -150,6 +150,15 @@ LogicalResult FreezeOp::verify() {
          << getX().getType();
 }
 
+LogicalResult DotOp::verify() {
+  bool sumsFloats = getType().getElementType().isF32();
+  if (sumsFloats == (getKind() == DotKind::ShortFloats))
+    return success();
+  return emitOpError("D1: sums of ")
+         << stringifyDotKind(getKind()) << " must be " << (sumsFloats ? "i32" : "f32")
+         << ", but are " << getType().getElementType();
+}
+
 LogicalResult PermuteOp::verify() {
   int64_t lanes = getType().getNumElements();
   if (llvm::isPowerOf2_64(lanes))

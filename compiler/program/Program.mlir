@@ -74,14 +74,16 @@ func.func @words() -> !program.ptr {
 // CHECK: program.freeze %{{.*}} : i64
 // CHECK: program.dot i16_i16 %{{.*}}, %{{.*}}, %{{.*}} : vector<8xi32>
 // CHECK: program.dot u8_i8
+// CHECK: program.dot bf16_bf16 %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf32>
 // CHECK: program.permute %{{.*}}, %{{.*}} : vector<8xi32>
 // CHECK: program.lookup %{{.*}}, %{{.*}} : vector<8xi8>
-func.func @values(%x: i64, %v: vector<8xi32>, %t: !program.ptr, %b: vector<8xi8>) -> i1 {
+func.func @values(%x: i64, %v: vector<8xi32>, %t: !program.ptr, %b: vector<8xi8>, %s: vector<8xf32>) -> i1 {
   %sum, %left = program.add %x, %x
   %product, %gone = program.mul %sum, %x
   %f = program.freeze %product : i64
   %d = program.dot i16_i16 %v, %v, %v : vector<8xi32>
   %e = program.dot u8_i8 %d, %v, %v : vector<8xi32>
+  %g = program.dot bf16_bf16 %v, %v, %s : vector<8xf32>
   %p = program.permute %e, %v : vector<8xi32>
   %l = program.lookup %t, %b : vector<8xi8>
   return %gone : i1
@@ -124,8 +126,32 @@ func.func @lanes(%p: !program.ptr, %mask: vector<4xi1>, %v: vector<8xf32>) {
 // -----
 
 func.func @dot(%a: vector<8xi32>, %b: vector<16xi32>) {
-  // expected-error @+1 {{all of {left, right, sum, result} have same type}}
+  // expected-error @+1 {{right has the lanes of the result as i32}}
   %x = "program.dot"(%a, %b, %a) {kind = 0 : i32} : (vector<8xi32>, vector<16xi32>, vector<8xi32>) -> vector<8xi32>
+  return
+}
+
+// -----
+
+func.func @dot(%a: vector<8xi32>, %b: vector<16xf32>) {
+  // expected-error @+1 {{left has the lanes of the result as i32}}
+  %x = "program.dot"(%a, %a, %b) {kind = 3 : i32} : (vector<8xi32>, vector<8xi32>, vector<16xf32>) -> vector<16xf32>
+  return
+}
+
+// -----
+
+func.func @dot(%a: vector<8xi32>, %b: vector<8xf32>) {
+  // expected-error @+1 {{D1: sums of bf16_bf16 must be f32, but are 'i32'}}
+  %x = program.dot bf16_bf16 %a, %a, %a : vector<8xi32>
+  return
+}
+
+// -----
+
+func.func @dot(%a: vector<8xi32>, %b: vector<8xf32>) {
+  // expected-error @+1 {{D1: sums of u8_i8 must be i32, but are 'f32'}}
+  %x = program.dot u8_i8 %a, %a, %b : vector<8xf32>
   return
 }
 

@@ -61,6 +61,7 @@ class Program_PtrBuilder<dag operands, string arguments> : OpBuilder<
 def Program_Vector : VectorOfRank<[1]>;
 def Program_Mask : VectorOfRankAndType<[1], [I1]>;
 def Program_Integers : VectorOfRankAndType<[1], [I32]>;
+def Program_Sums : VectorOfRankAndType<[1], [I32, F32]>;
 
 /// `constraints`: what the verifier holds an op to beside the types of its operands, each with the
 /// label that its messages begin with. docs/spec/program.md lists them.

@@ -31,19 +31,27 @@ def Program_FreezeOp : Program_Op<"freeze", [Pure, SameOperandsAndResultType]> {
 
 def Program_DotKind : I32EnumAttr<"DotKind", "what 32-bit lanes hold", [
     I32EnumAttrCase<"Pairs", 0, "i16_i16">, I32EnumAttrCase<"Bytes", 1, "i8_i8">,
-    I32EnumAttrCase<"UnsignedBytes", 2, "u8_i8">]> {
+    I32EnumAttrCase<"UnsignedBytes", 2, "u8_i8">, I32EnumAttrCase<"ShortFloats", 3, "bf16_bf16">]> {
   let cppNamespace = "::heddle::program";
 }
 
-def Program_DotOp : Program_Op<"dot", [Pure, AllTypesMatch<["left", "right", "sum", "result"]>]> {
-  let summary = "sums of products of neighbouring small integers";
+class Program_LanesOfResult<string operand>
+    : TypesMatchWith<operand # " has the lanes of the result as i32", "result", operand,
+                     "::llvm::cast<::mlir::VectorType>($_self).clone(::mlir::IntegerType::get($_ctxt, 32))">;
+
+def Program_DotOp : Program_Op<"dot", [Pure, AllTypesMatch<["sum", "result"]>, Program_LanesOfResult<"left">,
+                                             Program_LanesOfResult<"right">]> {
+  let summary = "sums of products of neighbouring small numbers";
   let description = [{
     Lane i of `left` and of `right` holds two i16 (`i16_i16`), four i8 (`i8_i8`), or four u8 on the left and four i8 on the
     right (`u8_i8`). `result[i] = sum[i] + left[i][0] * right[i][0] + left[i][1] * right[i][1] + ...` in i32; nothing
-    saturates.
+    saturates. Of two bf16 (`bf16_bf16`), sums are f32; how each is rounded, and whether subnormal numbers count as 0, is
+    the processor's matter.
   }];
-  let arguments = (ins Program_DotKind:$kind, Program_Integers:$left, Program_Integers:$right, Program_Integers:$sum);
-  let results = (outs Program_Integers:$result);
+  let constraints = ["D1: sums are f32 if the kind is bf16_bf16, else i32."];
+  let arguments = (ins Program_DotKind:$kind, Program_Integers:$left, Program_Integers:$right, Program_Sums:$sum);
+  let results = (outs Program_Sums:$result);
+  let hasVerifier = 1;
   let assemblyFormat = "$kind $left `,` $right `,` $sum attr-dict `:` type($result)";
 }
 

@@ -55,7 +55,9 @@ typedef struct heddle_compile_options {
   const char *records;
   /* 'fast' (default), or 'strict': no algorithms that round sums otherwise than by their order
      (Winograd's convolutions), and floats of 16 bits are rounded after each op, not only where they
-     leave the model. */
+     leave the model; or 'bf16': as fast, and factors of products are rounded to bf16, while their
+     sums are float32 (targets without such products are refused); or 'bf16-emulated': the same
+     numbers on any target, in more time than 'fast' takes. */
   const char *math;
   /* Threads that compile; 0 (default): as many as the cores that the process may use. */
   int jobs;

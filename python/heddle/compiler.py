@@ -285,7 +285,10 @@ def compile(  # noqa: A001: the package's own word
                HEDDLE_RECORDS, or none).
     math       'fast' (default), or 'strict': no algorithms that round sums otherwise than by their
                order (Winograd's convolutions), and floats of 16 bits are rounded after each op, not
-               only where they leave the model.
+               only where they leave the model; or 'bf16': as fast, and factors of products are
+               rounded to bf16, while their sums are float32 (targets without such products are
+               refused); or 'bf16-emulated': the same numbers on any target, in more time than
+               'fast' takes.
     jobs       Threads that compile; 0 (default): as many as the cores that the process may use.
     cache      Folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in the
                user's folder for caches). docs/guide/cache.md says more. False is none: everything

@@ -22,10 +22,14 @@ using Values = llvm::SmallVector<Value>;
 struct Fill {
   enum Kind { Any, Finite, Range, Index, Length } kind = Finite;
   double low = -2, high = 2;
-  std::string size; // Index: -size to size - 1; Length: 0 to size
+  std::string size;     // Index: -size to size - 1; Length: 0 to size
+  bool isShort = false; // f32 that are numbers of bf16
 
   /// Finite numbers with NaN, infinities, -0 and the type's extremes among them.
   static Fill any() { return {Any, -2, 2, ""}; }
+  /// Numbers that rounding to bf16 leaves as they are, of both kinds.
+  static Fill exact() { return {Finite, -2, 2, "", true}; }
+  static Fill exactAny() { return {Any, -2, 2, "", true}; }
   /// Numbers in [low, high]; whole ones for integers.
   static Fill range(double low, double high) { return {Range, low, high, ""}; }
   static Fill index(const llvm::Twine &size) { return {Index, 0, 0, size.str()}; }
@@ -94,6 +98,7 @@ struct Case {
   std::string versions = "";                      // versions of its groups, as in a plan
   std::map<std::string, int64_t> thresholds = {}; // as a plan has them
   bool inPlace = false;                           // results take the place of inputs of their types
+  bool isShort = false;                           // factors of products are rounded to bf16
 };
 using Cases = std::vector<Case>;
 /// The case, and the same where the model takes its weights.
@@ -129,6 +134,7 @@ void addAttention(Cases &cases);
 void addMasks(Cases &cases);
 void addRandom(Cases &cases);
 void addRows(Cases &cases);
+void addShort(Cases &cases);
 
 } // namespace heddle::ops
 

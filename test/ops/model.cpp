@@ -178,12 +178,12 @@ void Model::finish() {
 
 namespace {
 
-/// Numbers that go wrong first.
-double specialOf(Type element, std::mt19937 &random) {
+/// Numbers that go wrong first; the large ones only where sums need not be close.
+double specialOf(Type element, bool hasLarge, std::mt19937 &random) {
   if (auto type = dyn_cast<FloatType>(element)) {
     const double specials[] = {NAN,  INFINITY, -INFINITY, 0.0,   -0.0,  1.0,
                                -1.0, 0.5,      2.5,       60000, -60000};
-    return specials[random() % std::size(specials)];
+    return specials[random() % (std::size(specials) - (hasLarge ? 0 : 2))];
   }
   const double ends[] = {
       reference::isUnsigned(element) ? double(reference::lowestOf<uint64_t>(element))
@@ -220,11 +220,13 @@ reference::Tensor randomTensor(Type element, ArrayRef<int64_t> shape, const Fill
   std::vector<double> numbers(result.count());
   for (double &number : numbers) {
     if (fill.kind == Fill::Any && random() % 4 == 0)
-      number = specialOf(element, random);
+      number = specialOf(element, !fill.isShort, random);
     else if (isWhole)
       number = low + double(random() % uint64_t(high - low + 1));
     else
       number = low + (high - low) * (random() / 4294967296.0);
+    if (fill.isShort && element.isF32())
+      number = llvm::bit_cast<float>(llvm::bit_cast<uint32_t>(float(number)) & 0xffff0000);
   }
   reference::store<double>(result, numbers);
   return result;

@@ -148,6 +148,13 @@ CompileOptions plainOptions() {
   return options;
 }
 
+CompileOptions optionsOf(const Case &test) {
+  CompileOptions options = plainOptions();
+  if (test.isShort)
+    options.shortFloats = program::ShortFloats::Emulated;
+  return options;
+}
+
 /// As many devices as take the groups in turn; 0: none but the first.
 int64_t devicesInTurn() {
   const char *count = getenv("HEDDLE_OPS_DEVICES");
@@ -177,7 +184,7 @@ llvm::Expected<std::string> planOf(const Case &test) {
   model.finish();
   if (isInPlace(test))
     share(*model.module);
-  CompileOptions options = plainOptions();
+  CompileOptions options = optionsOf(test);
   options.plansOnly = true;
   auto compiled = compileGraph(std::move(context), std::move(model.module), options);
   if (!compiled)
@@ -188,7 +195,10 @@ llvm::Expected<std::string> planOf(const Case &test) {
     if (!test.versions.empty() && card == test.card)
       group["versions"] = nlohmann::json::parse(test.versions);
     else if (test.versions.empty() && !test.card.empty() && card.starts_with("conv"))
-      group.update({{"card", test.card}, {"card_hash", ""}, {"knobs", test.knobs}});
+      group.update({{"card", test.card},
+                    {"card_hash", ""},
+                    {"knobs", test.knobs},
+                    {"precision", test.isShort ? "bf16" : "f32"}});
   }
   putInTurn(plan, (*compiled)->graph.get());
   return plan.dump();
@@ -202,7 +212,7 @@ std::string makeProgram(const Case &test, Program &program) {
   model.finish();
   if (isInPlace(test))
     share(*model.module);
-  CompileOptions options = plainOptions();
+  CompileOptions options = optionsOf(test);
   if (!test.card.empty() || devicesInTurn()) {
     auto plan = planOf(test);
     if (!plan)
@@ -388,6 +398,10 @@ std::string checkGroups(const Case &test, const Compiled &compiled) {
     if (!nlohmann::json::parse(compiled.reportJson)["pointwise_instead"].empty())
       return "a group runs element by element\n";
   }
+  bool hasShort = false;
+  compiled.graph.get()->walk([&](graph::GroupOp group) { hasShort |= group.isShort(); });
+  if (hasShort != test.isShort)
+    return hasShort ? "factors are rounded to bf16\n" : "no factors are rounded to bf16\n";
   for (auto &[step, wanted] : test.groups) {
     int64_t found = 0;
     compiled.graph.get()->walk(
@@ -476,7 +490,7 @@ Cases allCases() {
        {addElementwise, addCasts,    addMovement, addIndexed,  addReductions, addProducts,
         addCut,         addIntegers, addWindows,  addWinograd, addNarrow,     addDepthwise,
         addResize,      addControl,  addHosted,   addRoutines, addGradients,  addGroups,
-        addAttention,   addMasks,    addRandom,   addRows})
+        addAttention,   addMasks,    addRandom,   addRows,     addShort})
     add(cases);
   return cases;
 }

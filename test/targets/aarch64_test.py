@@ -118,6 +118,17 @@ def test_products_of_bytes_use_the_instructions_of_their_level(tmp_path, target,
     assert not words & ({"sdot", "usdot", "udot"} - {instruction})
 
 
+def test_products_of_bf16():
+    random = np.random.default_rng(5)
+    weight = random.integers(-64, 64, (37, 50)).astype(np.float32)  # numbers of bf16
+    model = make_model([make_node("MatMul", "x w", "y")], {"x": ["n", 37]}, {"y": ["n", 50]},
+                       {"w": weight})
+    for rows in (1, 9, 0):
+        x = random.integers(-64, 64, (rows, 37)).astype(np.float32)
+        found, = run(model, [x], "aarch64-bf16", "max", math="bf16")
+        np.testing.assert_array_equal(found, x @ weight)  # which sums of f32 hold exactly
+
+
 # ---- Arithmetic of each type
 
 FUNCTIONS = {"Exp": np.exp, "Log": np.log, "Tanh": np.tanh, "Sin": np.sin, "Cos": np.cos,

@@ -308,7 +308,7 @@ NAN, INFINITY = float("nan"), float("inf")
     ({"seed": -1}, "`seed` is -1, but must be an integer from 0"), ({"seed": 0.5}, "`seed` is 0.5"),
     ({"threads": -1}, "`threads` is -1"), ({"memory": 10**400}, "`memory` is 1000.*from 0 to"),
     ({"memory": "2GiB"}, "`memory` is '2GiB', but must be an integer"),
-    ({"math": "exact"}, "there is no math 'exact'; known: fast, strict"),
+    ({"math": "exact"}, "there is no math 'exact'; known: fast, strict, bf16, bf16-emulated"),
     ({"target": "avx5"}, "avx5"), ({"shapes": ["x"]}, "'x'"), ({"cache": 3}, "`cache` is of type"),
     ({"recipe": {"class_axis": 0.5}}, "'class_axis' is 0.5, but must be an integer"),
     ({"recipe": {"running_variance": "pytorch"}}, "must be 'biased' or 'unbiased'"),

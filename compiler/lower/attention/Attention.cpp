@@ -40,6 +40,11 @@ Values AttentionKernel::rowOffsets(const Strip &strip, const Dim &stride) {
   return offsets;
 }
 
+/// Offsets of these rows in factors of a product.
+Values AttentionKernel::factorRows(const Strip &strip, const Dim &stride) {
+  return rowOffsets(strip, stride * Dim(layout.together));
+}
+
 AttentionKernel::Strip AttentionKernel::stripOf(Value first, Value place, int64_t count) {
   Code &code = kernel.code();
   Strip strip{{}, place};
@@ -74,7 +79,7 @@ void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
   Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
   Indices place = operandBatch(e, layout.parts.scores, left);
   forEachStrip(e, slab, [&](const Strip &strip) {
-    copyRows(e, left, place, strip.rows, layout.depth, number, layout.scratchAt(layout.queriesAt),
+    copyRows(e, left, place, strip.rows, layout.keyPanels, layout.scratchAt(layout.queriesAt),
              rowOffsets(strip, layout.queryStride));
     for (int64_t i = 0; i < strip.count(); ++i)
       code.storeLanes(number, lowest, largestOf(code.add(strip.place, code.number(i))),
@@ -94,14 +99,10 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
   Code &code = kernel.code();
   Value scores = layout.parts.scores.getResult(), logits = layout.parts.logits,
         buffer = layout.scratchAt(layout.stripsAt);
-  Values aRows = rowOffsets(strip, layout.queryStride),
+  Values aRows = factorRows(strip, layout.queryStride),
          targets = rowOffsets(strip, layout.stripStride);
   int64_t width = layout.keyPanels.width;
-  TileProduct product{
-      number, number, layout.scratchAt(layout.queriesAt), aRows, kernel.scratch(), {}, {}, {}, 8};
-  product.panelVectors = layout.keyPanels.vectors;
-  product.length = kernel.dim(layout.depth);
-  product.bOffset = code.mul(panel, kernel.dim(layout.depth * Dim(width)));
+  TileProduct product = layout.productOf(layout.keyPanels, Dim(0), layout.queriesAt, aRows, panel);
   auto sums = emitProduct(code, {strip.count(), vectors}, product);
   Values largest;
   for (int64_t i = 0; i < strip.count(); ++i)
@@ -148,22 +149,14 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
       body(i, code.add(waiting[i / vectors], code.number(i % vectors * code.lanes)));
   };
   SmallVector<Type> types(strip.count() * vectors, zero.getType());
-  TileProduct product{number,
-                      number,
-                      layout.scratchAt(layout.stripsAt),
-                      {},
-                      layout.scratchAt(layout.valuesAt),
-                      {},
-                      {},
-                      {},
-                      8};
-  Values aRows = rowOffsets(strip, layout.stripStride);
+  Values aRows = factorRows(strip, layout.stripStride);
   for (Value &row : aRows)
     row = code.add(row, chunk.low);
-  product.aRows = aRows;
+  TileProduct product =
+      layout.productOf(layout.valuePanels, layout.valuesAt, layout.stripsAt, aRows, panel);
   product.length = code.sub(chunk.high, chunk.low);
-  product.bOffset =
-      code.mul(code.add(code.mul(panel, kernel.dim(layout.keys)), chunk.low), code.number(width));
+  product.bOffset = code.add(product.bOffset, code.mul(chunk.low, code.number(width)));
+  product.endsInside = true; // keys that are not seen follow
   product.start = code.choose(
       code.less(seen.low, chunk.low), types,
       [&] {
@@ -224,7 +217,9 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
   Code &code = kernel.code();
   Value zero = code.number(0), length = code.sub(seen.high, seen.low);
   int64_t bytes = layout.valuePanels.width * graph::bytesOf(number);
-  Value fitting = code.number(std::max<int64_t>(1, kernel.machine.l2Bytes / 8 / bytes));
+  // Keys of a lane stay together.
+  int64_t most = kernel.machine.l2Bytes / 8 / bytes / layout.together;
+  Value fitting = code.number(std::max<int64_t>(1, most) * layout.together);
   Value isOne = code.less(slab.strips, code.number(2));
   Value size = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
                                                     code.max(length, code.number(1)), fitting);

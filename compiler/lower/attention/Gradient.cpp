@@ -218,7 +218,7 @@ void AttentionGradientKernel::copyQueries(Elements &e, Scores &each, const Slab 
       Value row = code.add(code.mul(strip, code.number(queryRows)), code.number(i));
       numbers.push_back(code.min(code.add(slab.first, row), last));
     }
-    copyRows(e, left, place, numbers, each.depth(), number, scratchAt(each.rowsAt),
+    copyRows(e, left, place, numbers, each.panels, scratchAt(each.rowsAt),
              rowOffsets(strip, queryRows, each.rowStride));
     return Values();
   });

@@ -43,6 +43,7 @@ private:
 
   Indices operandBatch(Elements &e, graph::MatmulOp product, Value operand);
   Values rowOffsets(const Strip &strip, const Dim &stride);
+  Values factorRows(const Strip &strip, const Dim &stride);
 
   KernelBuilder &kernel;
   AttentionLayout layout;

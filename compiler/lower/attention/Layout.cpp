@@ -15,7 +15,13 @@ LogicalResult AttentionLayout::read() {
   if (!read)
     return failure();
   parts = *read;
-  number = accumulatorType(graph::storageOf(parts.scores.getResult()));
+  number = factor = accumulatorType(graph::storageOf(parts.scores.getResult()));
+  if (schedule.isShort) {
+    if (kernel.machine.shortFloats == program::ShortFloats::None)
+      return kernel.refuse("the machine multiplies no bf16");
+    factor = IntegerType::get(number.getContext(), 16);
+    together = 2;
+  }
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
   queries = scores[scores.size() - 2];
@@ -37,7 +43,7 @@ void AttentionLayout::chooseTiles() {
     stripRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stripRows));
   auto panels = [&](const Dim &rows, const Dim &columns) {
     int64_t vectors = vectorsOf(columns, wanted, lanes);
-    return Panels{rows, columns, vectors, vectors * lanes, number};
+    return Panels{rows, columns, vectors, vectors * lanes, number, together};
   };
   keyPanels = panels(depth, keys);
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
@@ -84,6 +90,17 @@ Value AttentionLayout::stripsOfSlab() {
 
 Value AttentionLayout::scratchAt(const Dim &elements) {
   return kernel.code().at(kernel.scratch(), number, kernel.dim(elements));
+}
+
+TileProduct AttentionLayout::productOf(const Panels &panels, const Dim &panelsAt, const Dim &rowsAt,
+                                       ArrayRef<Value> rows, Value panel) {
+  Code &code = kernel.code();
+  TileProduct product{factor, number, scratchAt(rowsAt), rows, scratchAt(panelsAt), {}, {}, {}, 8};
+  product.depth = together;
+  product.panelVectors = panels.vectors;
+  product.length = kernel.dim(panels.rows);
+  product.bOffset = code.mul(panel, kernel.dim(panels.stride() * Dim(together)));
+  return product;
 }
 
 Indices AttentionLayout::batchPlace(Elements &e, Value tensor) {

@@ -3,6 +3,7 @@
 #define HEDDLE_LOWER_ATTENTION_LAYOUT_H
 
 #include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/attention/Attention.h"
 
@@ -34,6 +35,9 @@ public:
   /// The number of a row of queries, at most that of the last one.
   Value rowNumber(Value row);
   Value scratchAt(const Dim &elements);
+  /// A product of rows of these panels, whose rows of A are at offsets from `rowsAt` on.
+  TileProduct productOf(const Panels &panels, const Dim &panelsAt, const Dim &rowsAt,
+                        llvm::ArrayRef<Value> rows, Value panel);
   /// The task's batch as indices of a tensor's own batch dimensions.
   Indices batchPlace(Elements &e, Value tensor);
   /// The place of a row, without the last index, in a tensor whose rows are those of the scores.
@@ -44,6 +48,9 @@ public:
   const Schedule &schedule;
   mechanism::AttentionParts parts;
   Type number; // that all is computed in
+  /// Factors of the products, and how many of them a lane holds: numbers of bf16 are two.
+  Type factor;
+  int64_t together = 1;
   Dim batches, queries, keys, depth;
   Panels keyPanels, valuePanels;
   int64_t stripRows = 6;

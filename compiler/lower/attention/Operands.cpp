@@ -2,6 +2,7 @@
 // so that what moves, casts or scales them needs no copy of its own.
 
 #include "compiler/lower/attention/Operands.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -116,11 +117,20 @@ static void packSquares(Elements &e, const Panels &panels, Value tensor, ArrayRe
       square.push_back(code.spread(widen(e, value, panels.element)));
     }
     square = code.transpose(square);
-    for (auto [i, value] : llvm::enumerate(square)) {
-      Value row = code.add(k, code.number(i));
+    Value zero = code.spread(code.constantOf(panels.element, 0));
+    for (int64_t i = 0; i < code.lanes; i += panels.depth) {
+      Value row = code.add(k, code.number(i)), value = square[i];
+      if (panels.depth == 2) {
+        Value odd = square[i + 1];
+        if (e.mask)
+          odd = code.b.create<arith::SelectOp>(
+              code.loc, code.less(code.add(row, code.number(1)), depth), odd, zero);
+        value = shortPairs(code, value, odd);
+      }
       auto store = [&] {
-        Value at = code.add(offset, code.mul(row, code.number(panels.width)));
-        code.storeLanes(panels.element, value, target, at, {});
+        Value line = code.div(row, code.number(panels.depth));
+        Value at = code.add(offset, code.mul(line, code.number(panels.width)));
+        code.storeLanes(getElementTypeOrSelf(value), value, target, at, {});
       };
       if (e.mask) // the last, partial square
         code.when(code.less(row, depth), store);
@@ -134,24 +144,37 @@ static void packSquares(Elements &e, const Panels &panels, Value tensor, ArrayRe
 static void packInOrder(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
                         Value target) {
   Code &code = e.code();
-  Value rows = e.kernel.dim(panels.rows);
+  Value rows = e.kernel.dim(panels.rows), lines = e.kernel.dim(panels.rows.ceilDiv(panels.depth));
+  bool isOdd = !panels.rows.mod(Dim(panels.depth)).isConstant(0);
+  Value zero = code.spread(code.constantOf(panels.element, 0));
   foldScoped(e, code.number(0), e.kernel.dim(panels.count()), {}, [&](Value panel, ValueRange) {
     Value first = code.mul(panel, code.number(panels.width));
-    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    Value start = code.mul(panel, e.kernel.dim(panels.stride()));
     Values masks;
     for (int64_t j = 0; j < panels.vectors; ++j)
       masks.push_back(maskOfColumns(e, panels.columns, panels.width,
                                     code.add(first, code.number(j * code.lanes))));
-    foldScoped(e, code.number(0), rows, {}, [&](Value k, ValueRange) {
-      Value row = code.add(start, code.mul(k, code.number(panels.width)));
+    foldScoped(e, code.number(0), lines, {}, [&](Value line, ValueRange) {
+      Value at = code.add(start, code.mul(line, code.number(panels.width)));
+      Value row = code.mul(line, code.number(panels.depth));
       for (int64_t j = 0; j < panels.vectors; ++j) {
         Elements::Scope scope(e);
         e.mask = masks[j];
         Value shift = code.number(j * code.lanes);
         Index column{code.add(first, shift), 1, {}};
-        Value value = e.at(tensor, matrixPlace(batch, e.uniform(k), column));
-        code.storeLanes(panels.element, code.spread(widen(e, value, panels.element)), target,
-                        code.add(row, shift), {});
+        auto numbers = [&](Value row) {
+          Value value = e.at(tensor, matrixPlace(batch, e.uniform(row), column));
+          return code.spread(widen(e, value, panels.element));
+        };
+        Value value = numbers(row);
+        if (panels.depth == 2) {
+          Value next = code.add(row, code.number(1)), last = code.sub(rows, code.number(1));
+          Value odd = numbers(isOdd ? code.min(next, last) : next);
+          if (isOdd)
+            odd = code.b.create<arith::SelectOp>(code.loc, code.less(next, rows), odd, zero);
+          value = shortPairs(code, value, odd);
+        }
+        code.storeLanes(getElementTypeOrSelf(value), value, target, code.add(at, shift), {});
         e.mask = {};
       }
       return Values();
@@ -171,21 +194,24 @@ void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index>
     Value column = code.mul(vector, code.number(code.lanes));
     Value panel = code.div(vector, code.number(panels.vectors));
     Value shift = code.mul(code.rem(vector, code.number(panels.vectors)), code.number(code.lanes));
-    Value start = code.mul(panel, e.kernel.dim(panels.rows * Dim(panels.width)));
+    Value start = code.mul(panel, e.kernel.dim(panels.stride()));
     packSquares(e, panels, tensor, batch, target, column, code.add(start, shift));
     return Values();
   });
 }
 
 void copyRows(Elements &e, Value tensor, ArrayRef<Index> batch, ArrayRef<Value> rows,
-              const Dim &length, Type element, Value target, ArrayRef<Value> offsets) {
+              const Panels &panels, Value target, ArrayRef<Value> offsets) {
   Code &code = e.code();
-  forLanes(e, code.number(0), e.kernel.dim(length), [&](Value k) {
+  forLanes(e, code.number(0), e.kernel.dim(panels.rows), [&](Value k) {
     for (auto [row, offset] : llvm::zip(rows, offsets)) {
       Elements::Scope scope(e);
       Value value = e.at(tensor, matrixPlace(batch, e.uniform(row), {k, 1, {}}));
-      code.storeLanes(element, code.spread(widen(e, value, element)), target, code.add(offset, k),
-                      {});
+      value = code.spread(widen(e, value, panels.element));
+      if (panels.depth == 2)
+        value = shortBits(code, value);
+      code.storeLanes(getElementTypeOrSelf(value), value, code.at(target, panels.element, offset),
+                      k, {});
     }
   });
 }

@@ -7,14 +7,18 @@
 
 namespace heddle::lower {
 
-/// Columns of a right operand in panels [columns / width][rows][width], in the worker's scratch.
+/// Columns of a right operand in panels [columns / width][rows / depth][width][depth], in the
+/// worker's scratch.
 struct Panels {
   Dim rows, columns;
   int64_t vectors = 1, width = 16; // width = vectors * lanes
-  Type element;                    // of the panels
+  Type element;                    // that its numbers are computed in
+  int64_t depth = 1;               // 2: they are rounded to bf16, of which two fill a lane
 
   Dim count() const { return columns.ceilDiv(Dim(width)); }
-  Dim elements() const { return count() * rows * Dim(width); }
+  /// Lanes of a panel, and of all.
+  Dim stride() const { return rows.ceilDiv(Dim(depth)) * Dim(width); }
+  Dim elements() const { return count() * stride(); }
 };
 
 /// The vectors of a panel: as many as asked for, fewer where as many panels do with fewer.
@@ -36,9 +40,10 @@ Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value
 void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
                 Value target);
 
-/// Copies rows of the matrix at `batch`, in full vectors, each to its offset in `target`.
+/// Copies rows of the matrix at `batch`, in full vectors, each to its offset in `target`; for
+/// panels of depth 2 they are rounded to bf16.
 void copyRows(Elements &elements, Value tensor, llvm::ArrayRef<Index> batch,
-              llvm::ArrayRef<Value> rows, const Dim &length, Type element, Value target,
+              llvm::ArrayRef<Value> rows, const Panels &panels, Value target,
               llvm::ArrayRef<Value> offsets);
 
 } // namespace heddle::lower

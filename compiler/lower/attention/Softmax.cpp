@@ -75,9 +75,14 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
       return narrow(e, value, graph::storageOf(tensor));
     });
   };
-  auto toStrip = [&](Value column, Value value) {
-    code.storeLanes(number, code.spread(widen(e, value, number)), memory, column, {});
+  // Factors of the product take the place of wider numbers that are read before.
+  auto toStrip = [&](Value column, Value value, bool isFactor) {
+    value = code.spread(widen(e, value, number));
+    if (isFactor && layout.together == 2)
+      value = shortBits(code, value);
+    code.storeLanes(getElementTypeOrSelf(value), value, memory, column, {});
   };
+  bool isTwice = !layout.parts.dividesLast && layout.parts.weights != layout.parts.powers;
   auto noNan = arith::FastMathFlags::nnan | arith::FastMathFlags::nsz;
   Value largest = code.loadLanes(number, largestOf(rowPlace), code.number(0), {});
   largest =
@@ -87,7 +92,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
   Value start = code.spread(code.constantOf(number, 0));
   Value total = foldLanes(e, seen.low, seen.high, start, [&](Value column, ValueRange in) {
     place.back() = {column, 1, {}};
-    toStrip(column, powersAt(e, place));
+    toStrip(column, powersAt(e, place), /*isFactor=*/!isTwice);
     Value value = code.spread(widen(e, e.at(layout.parts.sum.getX(), place), number));
     Value next = code.b.create<arith::AddFOp>(code.loc, in[0], value);
     if (e.mask)
@@ -97,7 +102,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
   total = combineLanes(code, layout.parts.sum, total);
   e.unbind(layout.parts.logits);
   e.unbind(layout.parts.powers);
-  if (!layout.parts.dividesLast && layout.parts.weights != layout.parts.powers) {
+  if (isTwice) {
     Elements::Scope scope(e);
     fromStrip(layout.parts.powers);
     bindNumber(e, layout.parts.sum, total);
@@ -105,7 +110,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
     place.emplace_back();
     forLanes(e, seen.low, seen.high, [&](Value column) {
       place.back() = {column, 1, {}};
-      toStrip(column, e.at(layout.parts.weights, place));
+      toStrip(column, e.at(layout.parts.weights, place), /*isFactor=*/true);
     });
     e.unbind(layout.parts.powers);
     e.unbind(layout.parts.sum);

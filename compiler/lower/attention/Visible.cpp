@@ -146,14 +146,21 @@ Value Visibility::maskOfScore(Elements &e, ArrayRef<Index> place) {
   return mask;
 }
 
-/// Without their signs numbers are ordered as their bits are, infinity and NaN last.
+/// Without their signs numbers are ordered as their bits are, infinity and NaN last; of two numbers
+/// of bf16 in a lane the larger one counts.
 Value Visibility::magnitudesAt(Value pointer, Value index, Value mask) {
   Code &code = kernel.code();
   Type integer = code.b.getI32Type();
-  Value bits = code.b.create<arith::BitcastOp>(code.loc, code.vectorOf(integer),
-                                               code.loadLanes(number, pointer, index, mask));
-  return code.b.create<arith::AndIOp>(code.loc, bits,
-                                      code.spread(code.integerOf(integer, 0x7fffffff)));
+  Value bits = code.loadLanes(integer, pointer, index, mask);
+  auto kept = [&](Value bits, int64_t which) -> Value {
+    return code.b.create<arith::AndIOp>(code.loc, bits,
+                                        code.spread(code.integerOf(integer, which)));
+  };
+  if (layout.together == 1)
+    return kept(bits, 0x7fffffff);
+  Value low =
+      code.b.create<arith::ShLIOp>(code.loc, bits, code.spread(code.integerOf(integer, 16)));
+  return code.b.create<arith::MaxUIOp>(code.loc, kept(low, 0x7fff0000), kept(bits, 0x7fff0000));
 }
 
 Value Visibility::largestOfLanes(Value magnitudes) {
@@ -167,24 +174,25 @@ Value Visibility::largestOfLanes(Value magnitudes) {
 Value Visibility::largestMagnitude(Elements &e, const Panels &panels, const Dim &offset) {
   Code &code = kernel.code();
   auto visit = [&](Value panel, ValueRange carried) {
-    Value start = code.mul(panel, kernel.dim(panels.rows * Dim(panels.width)));
+    Value start = code.mul(panel, kernel.dim(panels.stride()));
     Values masks;
     for (int64_t j = 0; j < panels.vectors; ++j) {
       Value column =
           code.add(code.mul(panel, code.number(panels.width)), code.number(j * code.lanes));
       masks.push_back(maskOfColumns(e, panels.columns, panels.width, column));
     }
-    return foldScoped(
-        e, code.number(0), kernel.dim(panels.rows), carried, [&](Value k, ValueRange in) {
-          Values best(in);
-          Value at = code.add(start, code.mul(k, code.number(panels.width)));
-          for (int64_t j = 0; j < panels.vectors; ++j) {
-            Value bits = magnitudesAt(layout.scratchAt(offset),
-                                      code.add(at, code.number(j * code.lanes)), masks[j]);
-            best[j] = code.b.create<arith::MaxUIOp>(code.loc, best[j], bits);
-          }
-          return best;
-        });
+    return foldScoped(e, code.number(0), kernel.dim(panels.rows.ceilDiv(panels.depth)), carried,
+                      [&](Value k, ValueRange in) {
+                        Values best(in);
+                        Value at = code.add(start, code.mul(k, code.number(panels.width)));
+                        for (int64_t j = 0; j < panels.vectors; ++j) {
+                          Value bits =
+                              magnitudesAt(layout.scratchAt(offset),
+                                           code.add(at, code.number(j * code.lanes)), masks[j]);
+                          best[j] = code.b.create<arith::MaxUIOp>(code.loc, best[j], bits);
+                        }
+                        return best;
+                      });
   };
   Values none(panels.vectors, code.spread(code.integerOf(code.b.getI32Type(), 0)));
   Values best = foldScoped(e, code.number(0), kernel.dim(panels.count()), none, visit);
@@ -221,11 +229,11 @@ Value Visibility::boundOfQueries(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
   auto visit = [&](Value place, ValueRange carried) {
     Value row = code.mul(place, kernel.dim(layout.queryStride));
-    return foldLanes(
-        e, code.number(0), kernel.dim(layout.depth), carried, [&](Value k, ValueRange in) {
-          Value bits = magnitudesAt(layout.scratchAt(layout.queriesAt), code.add(row, k), e.mask);
-          return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
-        });
+    Value lanes = kernel.dim(layout.depth.ceilDiv(layout.together));
+    return foldLanes(e, code.number(0), lanes, carried, [&](Value k, ValueRange in) {
+      Value bits = magnitudesAt(layout.scratchAt(layout.queriesAt), code.add(row, k), e.mask);
+      return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], bits)};
+    });
   };
   Value none = code.spread(code.integerOf(code.b.getI32Type(), 0));
   return largestOfLanes(foldScoped(e, code.number(0), layout.rowsOfSlab(slab), none, visit)[0]);
@@ -283,9 +291,11 @@ Value Visibility::readMasks(Elements &e, Value firstRow, Value rows) {
   return least;
 }
 
-/// The panels that have the keys [low, high), in them exactly these.
+/// The panels that have the keys [low, high), in them exactly these, and the key that shares a lane
+/// with the first.
 Keys Visibility::panelsOf(Value low, Value high) {
   Code &code = kernel.code();
+  low = code.sub(low, code.rem(low, code.number(layout.together)));
   int64_t width = layout.keyPanels.width;
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }

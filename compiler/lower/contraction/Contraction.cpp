@@ -125,7 +125,7 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
   product.aStep = left.isTiled() ? layout.tiling().mostRows() : 1;
   product.depth = layout.depth;
   product.dot = kernel.machine.dot;
-  product.isPadded = left.isConverted();
+  product.isPadded = left.isConverted() && !layout.isShort(); // 0 times infinity is none
   product.b = right->pointer();
   for (const Taps &taps : shape.pieces)
     product.pieces.push_back(pieceOf(taps, place, rowNumbers));

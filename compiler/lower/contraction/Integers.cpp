@@ -1,4 +1,4 @@
-// Integers: constants as integers that fill 32 bits, and what sums of shifted ones begin with.
+// Integers: constants as numbers that fill 32 bits, and what sums of shifted ones begin with.
 
 #include "compiler/lower/contraction/Integers.h"
 
@@ -6,7 +6,21 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+/// The bits of the bf16 that is next to the number, of two the even one. NaNs are quiet.
+static int64_t shortBits(float number) {
+  auto bits = llvm::bit_cast<uint32_t>(number);
+  if (std::isnan(number))
+    return bits >> 16 | 0x40;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+}
+
+/// An integer of a constant, or the bits of a float of one as bf16.
 static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {
+  if (element.isF32()) {
+    float number;
+    std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
+    return shortBits(number);
+  }
   if (element.isInteger(16)) {
     int16_t word;
     std::memcpy(&word, bytes.data() + i * 2, 2);
@@ -28,7 +42,8 @@ void packIntegers(const ProductLayout &layout, const PanelSource &source,
     int64_t first = source.rows[row / filled * length + inPiece];
     return integerAt(source.bytes, from, first + source.columns[column]);
   };
-  auto part = packConstantDots(layout.depth, rows, *layout.panels.constant(), width, number);
+  auto part = packConstantDots(layout.shape.root->getContext(), layout.depth, rows,
+                               *layout.panels.constant(), width, number);
   packed.insert(packed.end(), part.begin(), part.end());
 }
 

@@ -1,5 +1,6 @@
-// Integers: 8-bit products through instructions that take 2 or 4 elements of the reduction at once.
-// All sums are those of i32, exactly.
+// Integers: products through instructions that take 2 or 4 elements of the reduction at once: those
+// of 8-bit integers, whose sums are exact in i32, and of floats rounded to bf16, whose sums are
+// f32.
 //
 // Quads multiply u8 by i8 (vpdpbusd, usdot) or i8 by i8 (sdot). An A of the other sign is copied
 // with its highest bit turned over, which adds 128 to a signed element and takes 128 from an

@@ -19,8 +19,8 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   partColumns = read->partColumns;
   isOneRow = read->isOneRow;
   shape = readShape(*read);
-  if (failed(readTypes()))
-    return kernel.refuse("the machine adds no products of neighbours");
+  if (failed(readTypes(*read)))
+    return failure();
   tileRows = schedule.knob("m", 8);
   int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
   vectors = std::max<int64_t>(1, atOnce / parts) * parts;
@@ -29,18 +29,29 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   return success();
 }
 
-/// Sets what the tile works on; fails where the machine has no instruction for 8-bit integers.
-LogicalResult ProductLayout::readTypes() {
+/// Sets what the tile works on; fails if the machine has no instruction for it.
+LogicalResult ProductLayout::readTypes(const mechanism::Product &product) {
   Type a = graph::storageOf(shape.root->getOperand(0)),
        b = graph::storageOf(shape.root->getOperand(1));
   element = a;
   accumulator = graph::storageOf(shape.root->getResult(0));
+  const program::Machine &machine = kernel.machine;
+  if (schedule.isShort) {
+    if (std::string why = mechanism::whyNotShort(product); !why.empty())
+      return kernel.refuse("it cannot round its factors to bf16: " + why);
+    if (machine.shortFloats == program::ShortFloats::None)
+      return kernel.refuse("the machine multiplies no bf16");
+    depth = 2;
+    element = IntegerType::get(a.getContext(), 16);
+    return success();
+  }
   if (!a.isInteger(8))
     return success();
-  const program::Machine &machine = kernel.machine;
   depth = machine.dot != program::Dot::Words && b.isSignlessInteger(8) ? 4 : 2;
   element = IntegerType::get(a.getContext(), 32 / depth);
-  return success(machine.dot != program::Dot::None);
+  return machine.dot == program::Dot::None
+             ? kernel.refuse("the machine adds no products of neighbours")
+             : success();
 }
 
 Dim ProductLayout::panelRows() const {

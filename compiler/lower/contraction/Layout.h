@@ -66,8 +66,10 @@ public:
   int64_t parts = 1; // of a panel, as `slices` say
   Dim panels, partColumns;
   bool isOneRow = false;
-  /// Depth of the instruction, as TileProduct says; above 1 for integers of 8 bits.
+  /// Depth of the instruction, as TileProduct says; above 1 for integers of 8 bits and bf16.
   int64_t depth = 1;
+  /// Whether factors are rounded to bf16, whose bits `element` then is.
+  bool isShort() const { return depth > 1 && mlir::isa<mlir::FloatType>(accumulator); }
   llvm::SmallVector<Value> results;
   /// Slices of the last dimension that are between the product and all results; a panel then has
   /// columns of each part side by side. Else there is one part, the whole.
@@ -80,7 +82,7 @@ public:
   llvm::SmallVector<Run> runs;
 
 private:
-  mlir::LogicalResult readTypes();
+  mlir::LogicalResult readTypes(const mechanism::Product &product);
   void coalesceRows(const mechanism::Product &product);
 };
 

@@ -8,6 +8,7 @@
 #include "compiler/lower/contraction/Left.h"
 
 #include "compiler/estimate/Thresholds.h"
+#include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -34,6 +35,8 @@ Value LeftOperand::converted(Value lanes) {
   if (layout.isShifted())
     return code.b.create<arith::XOrIOp>(code.loc, lanes,
                                         code.spread(code.integerOf(code.b.getI8Type(), -128)));
+  if (layout.isShort())
+    return shortBits(code, lanes);
   if (layout.depth != 2)
     return lanes;
   bool isUnsigned = graph::storageOf(shape.a).isUnsignedInteger();

@@ -15,8 +15,32 @@ static Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
   return code.b.create<arith::AddIOp>(code.loc, sum, product);
 }
 
+static Type likeIn(Code &code, Value value, Type element) {
+  return Code::isVector(value) ? Type(code.vectorOf(element)) : element;
+}
+
+Value shortBits(Code &code, Value floats) {
+  floats =
+      code.b.create<arith::TruncFOp>(code.loc, likeIn(code, floats, code.b.getBF16Type()), floats);
+  return code.b.create<arith::BitcastOp>(code.loc, likeIn(code, floats, code.b.getI16Type()),
+                                         floats);
+}
+
+Value shortWords(Code &code, Value floats) {
+  Value bits = shortBits(code, floats);
+  return code.b.create<arith::ExtUIOp>(code.loc, likeIn(code, bits, code.b.getI32Type()), bits);
+}
+
+Value shortPairs(Code &code, Value even, Value odd) {
+  Value high = code.b.create<arith::ShLIOp>(code.loc, shortWords(code, odd),
+                                            code.spread(code.integerOf(code.b.getI32Type(), 16)));
+  return code.b.create<arith::OrIOp>(code.loc, shortWords(code, even), high);
+}
+
 /// Elements of A and of B in lanes of 32 bits.
 static program::DotKind dotKindOf(const TileProduct &product) {
+  if (isa<FloatType>(product.accumulator))
+    return program::DotKind::ShortFloats;
   if (product.depth == 2)
     return program::DotKind::Pairs;
   return product.dot == program::Dot::Bytes ? program::DotKind::UnsignedBytes
@@ -95,6 +119,9 @@ struct Emitter {
     for (int64_t j = 0; j < tile.vectors; ++j) {
       Value at = code.add(place, code.number(j * code.lanes * product.depth));
       right.push_back(loadWord(panel, at, code.vectorOf(word)));
+      if (isLast && product.endsInside) // 0 times infinity is none
+        right.back() = code.b.create<arith::AndIOp>(code.loc, right.back(),
+                                                    code.spread(code.integerOf(word, 0xffff)));
       int64_t ahead = product.prefetch * width * product.depth;
       if (ahead && !isLast)
         code.prefetch(panel, product.element, code.add(at, code.number(ahead)));
@@ -167,17 +194,20 @@ void packConstantPanels(MLIRContext *context, const PanelSource &source, int64_t
               [&](size_t panel) { pack(source, panel, width, target); });
 }
 
-std::vector<char> packConstantDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+std::vector<char> packConstantDots(MLIRContext *context, int64_t depth, int64_t rows,
+                                   int64_t panels, int64_t width,
                                    llvm::function_ref<int64_t(int64_t, int64_t)> number) {
   int64_t bytes = 4 / depth;
   std::vector<char> packed(panels * rows * width * bytes, 0);
-  for (int64_t row = 0; row < rows; ++row)
-    for (int64_t column = 0; column < panels * width; ++column) {
-      int64_t group = (column / width * rows + row / depth * depth) * width;
-      int64_t place = group + column % width * depth + row % depth;
-      int64_t value = number(row, column); // the low bytes come first
-      std::memcpy(packed.data() + place * bytes, &value, bytes);
-    }
+  parallelFor(context, 0, panels, [&](size_t panel) {
+    for (int64_t row = 0; row < rows; ++row)
+      for (int64_t column = 0; column < width; ++column) {
+        int64_t group = (int64_t(panel) * rows + row / depth * depth) * width;
+        int64_t place = group + column * depth + row % depth;
+        int64_t value = number(row, int64_t(panel) * width + column); // the low bytes come first
+        std::memcpy(packed.data() + place * bytes, &value, bytes);
+      }
+  });
   return packed;
 }
 

@@ -43,14 +43,21 @@ struct TileProduct {
   /// Whether an element of a row of A counts, at a place of the innermost run; null: all do. Others
   /// are 0.
   std::function<Value(int64_t row, Value k)> counts = nullptr;
-  /// 1, or: 2 elements are i16, 4 are bytes of A as `dot` says, and i8 of B. Each piece of B is
-  /// filled up with zeros to a multiple of it.
+  /// 1, or: 2 elements are i16, or bf16 if the accumulators are floats; 4 are bytes of A as `dot`
+  /// says, and i8 of B. Each piece of B is filled up with zeros to a multiple of it.
   int64_t depth = 1;
   program::Dot dot = program::Dot::None;
   int64_t panelVectors = 0; // of which the tile takes the first; 0: it takes all
   bool isPadded = false;    // up to depth - 1 elements after a piece of A can be read
+  bool endsInside = false;  // the panel has more rows than count, which may be any numbers
   int64_t aStep = 1;        // elements of A from one step of the innermost run to the next
 };
+
+/// The bits of floats rounded to bf16, as i16, or as i32 of which they are the low ones.
+Value shortBits(Code &code, Value floats);
+Value shortWords(Code &code, Value floats);
+/// Lanes of i32 that hold a number of each.
+Value shortPairs(Code &code, Value even, Value odd);
 
 /// The accumulators, row by row.
 llvm::SmallVector<Value> emitProduct(Code &code, const RegisterTile &tile,
@@ -67,9 +74,10 @@ struct PanelSource {
 void packConstantPanels(mlir::MLIRContext *context, const PanelSource &source, int64_t width,
                         char *target);
 
-/// Integers as panels of which `depth` rows, a divisor of `rows`, fill 32 bits:
-/// [panels][rows / depth][width][depth]. `number(row, place)` gives the integer.
-std::vector<char> packConstantDots(int64_t depth, int64_t rows, int64_t panels, int64_t width,
+/// Integers, or the bits of bf16, as panels of which `depth` rows, a divisor of `rows`, fill 32
+/// bits: [panels][rows / depth][width][depth]. `number(row, place)` gives the integer.
+std::vector<char> packConstantDots(mlir::MLIRContext *context, int64_t depth, int64_t rows,
+                                   int64_t panels, int64_t width,
                                    llvm::function_ref<int64_t(int64_t, int64_t)> number);
 
 } // namespace heddle::lower

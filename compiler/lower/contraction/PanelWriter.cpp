@@ -148,7 +148,8 @@ Value PanelWriter::writeDotPiece(Elements &e, const Indices &matrix, Value colum
       Value row = code.add(k, code.number(i));
       Value inside = isLast ? code.min(row, code.sub(rows, code.number(1))) : row;
       Indices here = placeInRight(e, shape, matrix, code.add(firstRow, inside), column);
-      Value part = widen(e, code.spread(e.at(shape.b, here)), word, isUnsigned);
+      Value part = code.spread(e.at(shape.b, here));
+      part = layout.isShort() ? shortWords(code, part) : widen(e, part, word, isUnsigned);
       if (isLast)
         part = code.b.create<arith::SelectOp>(code.loc, code.less(row, rows), part, zero);
       sum = code.b.create<arith::AddIOp>(code.loc, sum, part);
@@ -191,7 +192,7 @@ void PanelWriter::write(Elements &e, Value batch, Value panel, Value target, Val
     columns.push_back(column);
     if (areFilters)
       continue;
-    if (Value rows = transposedSource(layout.group, shape.b)) {
+    if (Value rows = depth == 1 ? transposedSource(layout.group, shape.b) : Value()) {
       writeTransposed(e, rows, matrix, column, target, j * lanes);
       continue;
     }

@@ -247,7 +247,8 @@ std::unique_ptr<RightOperand> rightOperandOf(const ProductLayout &layout, Band &
                                              bool mayPackInTasks) {
   Value operand = layout.shape.b;
   if (auto constant = operand.getDefiningOp<graph::ConstantOp>()) {
-    if (auto fewer = dyn_cast<graph::StoredAttr>(constant.getValue()))
+    auto fewer = dyn_cast<graph::StoredAttr>(constant.getValue());
+    if (fewer && !layout.isShort())
       return std::make_unique<CodedPanels>(layout, fewer);
     return std::make_unique<ConstantPanels>(layout, band, constant.getValue());
   }

@@ -437,7 +437,10 @@ std::optional<AttentionParts> readAttention(ArrayRef<Operation *> ops, std::stri
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "rows"};
-const Mechanism kAttention = {
-    .name = "attention", .check = fitsAttention, .knobs = kKnobs, .takesRows = true};
+const Mechanism kAttention = {.name = "attention",
+                              .check = fitsAttention,
+                              .knobs = kKnobs,
+                              .takesShort = true,
+                              .takesRows = true};
 
 } // namespace heddle::mechanism

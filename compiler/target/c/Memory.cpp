@@ -123,11 +123,14 @@ bool Printer::values(Operation *op) {
         return true;
       })
       .Case([&](program::DotOp dot) {
-        std::string function = helper(dot.getKind() == program::DotKind::Pairs   ? "dot_pairs"
+        bool sumsFloats = dot.getKind() == program::DotKind::ShortFloats;
+        std::string function = helper(sumsFloats                                 ? "dot_floats"
+                                      : dot.getKind() == program::DotKind::Pairs ? "dot_pairs"
                                       : dot.getKind() == program::DotKind::Bytes ? "dot_bytes"
                                                                                  : "dot_unsigned");
         lanes(op, [&](ArrayRef<std::string> x) {
-          return x[2] + " + " + function + "(" + x[0] + ", " + x[1] + ")";
+          return sumsFloats ? function + "(" + x[0] + ", " + x[1] + ", " + x[2] + ")"
+                            : x[2] + " + " + function + "(" + x[0] + ", " + x[1] + ")";
         });
         return true;
       })

@@ -159,6 +159,16 @@ static const Helper all[] = {
     sum += (uint32_t)((uint8_t)(x >> i) * (int8_t)(y >> i));
   return sum;
 })"},
+    {"dot_floats", R"(static inline float h_dot_floats(uint32_t x, uint32_t y, float sum) {
+  for (int i = 16; i >= 0; i -= 16) {
+    uint32_t left = (x << i) & 0xffff0000u, right = (y << i) & 0xffff0000u;
+    float a, b;
+    memcpy(&a, &left, sizeof a);
+    memcpy(&b, &right, sizeof b);
+    sum = fmaf(a, b, sum);
+  }
+  return sum;
+})"},
     {"copy",
      R"(static inline void h_copy(unsigned char *to, const unsigned char *from, uint64_t bytes) {
   if (bytes)

@@ -12,11 +12,11 @@ class Cpu_Pass<string name, string operation, list<string> dialects> : Pass<"hed
 def LowerProgramPass : Pass<"heddle-lower-program"> {
   let summary = "lower the ops of the program dialect to those of LLVM";
   let description = [{
-    Memory of a run, vectors and the target's own instructions become ops of LLVM and of `vector`; other ops stay.
+    Memory of a run, vectors and the target's own instructions become ops of LLVM, `vector` and `math`; other ops stay.
     Lowers a function, or all those of a module before one of them is verified: the type of a function is verified
     in each that launches it.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::math::MathDialect", "::mlir::vector::VectorDialect",
                            "::mlir::LLVM::LLVMDialect"];
   let options = [Option<"target", "target", "std::string", "\"x86-64-v3\"",
                         "CPU, as of `heddle compile --target`">];

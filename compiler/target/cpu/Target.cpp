@@ -91,9 +91,11 @@ struct Level {
 };
 constexpr Level levels[] = {
     {"x86-64-vnni", "x86-64-v4", "+avx512vnni"},
+    {"x86-64-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16"},
     {"aarch64", "generic", ""},
     {"aarch64-dotprod", "generic", "+dotprod"},
     {"aarch64-i8mm", "generic", "+dotprod,+i8mm"},
+    {"aarch64-bf16", "generic", "+dotprod,+i8mm,+bf16"},
 };
 
 constexpr const char *x86Triple = "x86_64-unknown-linux-gnu",
@@ -194,6 +196,7 @@ void setFeatures(Target &target, llvm::StringSet<> on) {
     target.fma = target.f16c = true;
     target.dotprod = on.contains("dotprod");
     target.i8mm = on.contains("i8mm");
+    target.bf16 = on.contains("bf16");
     target.registers = 32;
     return;
   }
@@ -289,6 +292,7 @@ program::Machine machineOf(const Target &target, int64_t workers) {
   machine.l2Bytes = target.l2Bytes;
   machine.workers = workers;
   machine.masksFreely = target.vectorBits == 512;
+  machine.shortFloats = target.bf16 ? program::ShortFloats::Native : program::ShortFloats::None;
   if (target.isArm()) {
     machine.dot = target.i8mm      ? program::Dot::Bytes
                   : target.dotprod ? program::Dot::SignedBytes

@@ -59,6 +59,13 @@ static std::string cardOf(const Json &group) {
   return group.at("card").is_string() ? group.at("card").get<std::string>() : "-";
 }
 
+static std::string mechanismOf(const Json &group) {
+  std::string text = group.at("mechanism").get<std::string>();
+  if (group.at("precision").is_string())
+    text += ", " + group.at("precision").get<std::string>();
+  return text;
+}
+
 static size_t refusedOf(const Json &group) {
   size_t count = 0;
   for (const Json &offer : group.at("offers"))
@@ -219,7 +226,7 @@ std::string tableOf(const Json &explanation) {
     std::vector<std::string> row{group.at("number").dump(),
                                  group.at("name").get<std::string>(),
                                  std::to_string(group.at("ops").size()),
-                                 group.at("mechanism").get<std::string>(),
+                                 mechanismOf(group),
                                  cardOf(group),
                                  knobsOf(group),
                                  std::to_string(refusedOf(group)),

@@ -51,10 +51,38 @@ struct VectorOps {
     return b.create<arith::AddIOp>(loc, sum, products);
   }
 
+  /// Sums of f32. Without the instruction, each half of the lanes becomes f32: its low 16 bits are
+  /// 0.
+  Value shortFloats(Value left, Value right, Value sum) {
+    auto type = cast<VectorType>(sum.getType());
+    int64_t lanes = type.getNumElements();
+    if (target.bf16 && isRegister(lanes)) {
+      Type pairs = VectorType::get({2 * lanes}, b.getBF16Type());
+      left = b.create<LLVM::BitcastOp>(loc, pairs, left);
+      right = b.create<LLVM::BitcastOp>(loc, pairs, right);
+      return intrinsic(target.isArm() ? Twine("llvm.aarch64.neon.bfdot.v4f32.v8bf16")
+                                      : "llvm.x86.avx512bf16.dpbf16ps." + Twine(lanes * 32),
+                       type, {sum, left, right});
+    }
+    auto constant = [&](int64_t number) -> Value {
+      auto lane = b.getI32IntegerAttr(static_cast<int32_t>(number));
+      return b.create<arith::ConstantOp>(
+          loc, DenseElementsAttr::get(cast<VectorType>(left.getType()), lane.getValue()));
+    };
+    Value shift = constant(16), mask = constant(0xffff0000);
+    auto floats = [&](Value bits) { return b.create<arith::BitcastOp>(loc, type, bits); };
+    auto low = [&](Value pair) { return floats(b.create<arith::ShLIOp>(loc, pair, shift)); };
+    auto high = [&](Value pair) { return floats(b.create<arith::AndIOp>(loc, pair, mask)); };
+    sum = b.create<math::FmaOp>(loc, low(left), low(right), sum);
+    return b.create<math::FmaOp>(loc, high(left), high(right), sum);
+  }
+
   /// Null if there is no such instruction.
   Value lower(program::DotOp op) {
     Value left = op.getLeft(), right = op.getRight(), sum = op.getSum();
     int64_t lanes = op.getType().getNumElements();
+    if (op.getKind() == program::DotKind::ShortFloats)
+      return shortFloats(left, right, sum);
     if (!isRegister(lanes))
       return {};
     if (op.getKind() == program::DotKind::Pairs)

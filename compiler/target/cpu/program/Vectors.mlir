@@ -1,7 +1,13 @@
 // Dot products, permutations and tables as instructions of x86, and a refusal where there is none.
+// Products of bf16 are made of products of f32 then.
 // RUN: heddle-opt %s --heddle-lower-program=target=icelake-server | FileCheck %s
 // RUN: not heddle-opt %s --heddle-lower-program=target=x86-64-v3 2>&1 | FileCheck %s --check-prefix=NONE
 
+// RUN: heddle-opt %S/Inputs/shorts.mlir --heddle-lower-program=target=x86-64-bf16 | FileCheck %s --check-prefix=SHORT
+// RUN: heddle-opt %S/Inputs/shorts.mlir --heddle-lower-program=target=x86-64-v3 | FileCheck %s --check-prefix=FLOATS
+
+// SHORT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%arg2, %{{.*}}, %{{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>)
+// FLOATS-COUNT-2: math.fma {{.*}} : vector<16xf32>
 // NONE: error: 'program.dot' op has no instruction on x86-64-v3
 
 // CHECK-LABEL: func.func @dots

@@ -2,6 +2,9 @@
 // RUN: heddle-opt %s --heddle-lower-program=target=aarch64-i8mm | FileCheck %s
 // RUN: not heddle-opt %s --heddle-lower-program=target=aarch64 2>&1 | FileCheck %s --check-prefix=NONE
 
+// RUN: heddle-opt %S/Inputs/shorts_arm.mlir --heddle-lower-program=target=aarch64-bf16 | FileCheck %s --check-prefix=SHORT
+
+// SHORT: llvm.call_intrinsic "llvm.aarch64.neon.bfdot.v4f32.v8bf16"(%arg2, %{{.*}}, %{{.*}})
 // NONE: error: 'program.dot' op has no instruction on aarch64
 
 // CHECK-LABEL: func.func @dots

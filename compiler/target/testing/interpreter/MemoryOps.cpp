@@ -4,6 +4,7 @@
 #include "compiler/target/testing/interpreter/Interpreter.h"
 #include "compiler/target/testing/interpreter/Numbers.h"
 
+#include <cmath>
 #include <cstring>
 
 using namespace mlir;
@@ -120,7 +121,15 @@ static void dot(Run &, Activation &activation, const Step &step) {
   const Bits &left = activation.values[step.operands[0]];
   const Bits &right = activation.values[step.operands[1]];
   Bits result = activation.values[step.operands[2]];
-  for (size_t i = 0; i < step.lanes; ++i)
+  if (kind == Kind::ShortFloats)
+    for (size_t i = 0; i < step.lanes; ++i) {
+      auto number = [](uint64_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); };
+      float sum = number(result[i]);
+      sum = std::fma(number(left[i] << 16), number(right[i] << 16), sum);
+      sum = std::fma(number(left[i] & 0xffff0000), number(right[i] & 0xffff0000), sum);
+      result[i] = llvm::bit_cast<uint32_t>(sum);
+    }
+  for (size_t i = 0; i < step.lanes && kind != Kind::ShortFloats; ++i)
     for (unsigned bit = 0; bit < 32; bit += width) {
       uint64_t x = narrowed(left[i] >> bit, width), y = narrowed(right[i] >> bit, width);
       int64_t number = kind == Kind::UnsignedBytes ? int64_t(x) : withSign(x, width);

@@ -1,0 +1,168 @@
+"""Products whose factors are rounded to bf16: `--math bf16`, and `precision` of a plan's groups."""
+
+import json
+
+import heddle as package
+import numpy as np
+import onnx.parser
+import pytest
+from command import OK, USAGE, heddle, save
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+MODEL = """<ir_version: 10, opset_import: ["" : 22]>
+m (float[n, 96] x) => (float[n, 80] y, float[n, 96] z) {
+    hidden = MatMul(x, first)
+    kept = Relu(hidden)
+    y = MatMul(kept, second)
+    z = Exp(x)
+}"""
+
+
+def rounded(x):
+    """The numbers of bf16 that are next to these of f32, of two the even one."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32)
+    bits = bits + np.uint32(0x7fff) + (bits >> np.uint32(16) & np.uint32(1))
+    return (bits & np.uint32(0xffff0000)).view(np.float32)
+
+
+@pytest.fixture(name="weights")
+def make_weights():
+    numbers = np.random.default_rng(0)
+    return [numbers.normal(size=shape).astype(np.float32) / 10 for shape in ((96, 200), (200, 80))]
+
+
+@pytest.fixture(name="model")
+def make_model(tmp_path, weights):
+    model = onnx.parser.parse_model(MODEL)
+    for name, weight in zip(("first", "second"), weights):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    return save(model, tmp_path / "m.onnx")
+
+
+@pytest.fixture(name="x")
+def make_x():
+    return np.random.default_rng(1).normal(size=(37, 96)).astype(np.float32)
+
+
+def expected(x, weights, isShort=(True, True)):
+    for weight, short in zip(weights, isShort):
+        factors = [rounded(each) if short else each for each in (x, weight)]
+        x = np.matmul(*[each.astype(np.float64) for each in factors]).astype(np.float32)
+        if weight is weights[0]:
+            x = np.maximum(x, 0)
+    return x
+
+
+def worst(found, wanted):
+    return np.abs(found - wanted).max() / np.abs(wanted).max()
+
+
+def test_factors_are_rounded_and_sums_are_not(model, weights, x):
+    wanted = expected(x, weights)
+    found, exponentials = package.compile(model, math="bf16-emulated")(x)
+    exact = expected(x, weights, (False, False))
+    # A sum that rounds to the other neighbour moves a factor of the second product.
+    assert worst(found, wanted) < 1e-4 < worst(exact, wanted) < 2e-2
+    np.testing.assert_allclose(exponentials, np.exp(x), 1e-6)
+
+
+def plan_of(model, *options):
+    done = heddle("plan", model, "--json", *options)
+    assert done.status == OK, done.errors
+    return done.json
+
+
+def test_a_plan_says_which(tmp_path, model, weights, x):
+    plan = plan_of(model, "--math", "bf16-emulated")
+    products = [each for each in plan["groups"] if each.get("precision") == "bf16"]
+    assert len(products) == 2 and len(plan["groups"]) == 3
+    assert not any("precision" in each for each in plan_of(model)["groups"])
+    for which in ((True, False), (False, True)):
+        for product, isShort in zip(products, which):
+            product["precision"] = "bf16" if isShort else "f32"
+        path = tmp_path / "m.plan"
+        path.write_text(json.dumps(plan))
+        found = package.compile(model, plan=path, math="bf16-emulated")(x)[0]
+        assert worst(found, expected(x, weights, which)) < 1e-4
+        done = heddle("plan", model, "--check", path, "--math", "bf16-emulated")
+        assert done.status == OK, done.errors
+
+
+@pytest.mark.parametrize("group, precision, says", [
+    (0, "f16", "its precision is 'f16', but must be 'f32' or 'bf16'"),
+    (2, "bf16", "its precision is bf16, but the mechanism 'pointwise' has no such products"),
+])
+def test_a_plan_that_cannot_be_is_refused(tmp_path, model, group, precision, says):
+    plan = plan_of(model, "--math", "bf16-emulated")
+    plan["groups"].sort(key=lambda each: each.get("precision", ""), reverse=True)
+    plan["groups"][group]["precision"] = precision
+    path = tmp_path / "m.plan"
+    path.write_text(json.dumps(plan))
+    done = heddle("compile", model, "--plan", path, "--math", "bf16-emulated", "-o",
+                  tmp_path / "m.o")
+    assert done.status == USAGE and says in done.errors
+    assert not (tmp_path / "m.o").exists()
+
+
+def test_a_target_without_such_products_is_refused(tmp_path, model):
+    done = heddle("compile", model, "--target", "x86-64-v3", "--math", "bf16", "-o",
+                  tmp_path / "m.o")
+    assert done.status == USAGE
+    assert "--math bf16: target 'x86-64-v3' has no products of bf16" in done.errors
+    assert "bf16-emulated" in done.errors and not (tmp_path / "m.o").exists()
+
+
+@pytest.mark.parametrize("target, instruction", [("x86-64-bf16", "vdpbf16ps"),
+                                                 ("aarch64-bf16", "bfdot"),
+                                                 ("x86-64-v3", "vfmadd231ps")])
+def test_the_instructions_of_a_target_are_used(tmp_path, model, target, instruction):
+    math = "bf16-emulated" if target == "x86-64-v3" else "bf16"
+    done = heddle("compile", model, "--target", target, "--math", math, "-o", tmp_path / "m.s")
+    assert done.status == OK, done.errors
+    assert instruction in (tmp_path / "m.s").read_text().split()
+
+
+def test_weights_take_half_of_the_memory(model):
+    sizes = [heddle("explain", model, "--json", "--target", "x86-64-bf16", "--math", math)
+             .json["weights_bytes"] for math in ("fast", "bf16")]
+    assert 0.4 < sizes[1] / sizes[0] < 0.6
+
+
+def test_weights_of_16_bits_stay_as_they_are(tmp_path, x):
+    weight = rounded(np.random.default_rng(2).normal(size=(96, 80)))
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float[n, 96] x) => (float[n, 80] y) {
+            wide = Cast <to = 1> (w)
+            y = MatMul(x, wide)
+        }""")
+    bits = (weight.view(np.uint32) >> 16).astype(np.uint16)
+    model.graph.initializer.append(onnx.helper.make_tensor(
+        "w", onnx.TensorProto.BFLOAT16, weight.shape, bits.tobytes(), raw=True))
+    found = package.compile(save(model, tmp_path / "m.onnx"), math="bf16-emulated")(x)
+    assert worst(found, rounded(x).astype(np.float64) @ weight) < 1e-5
+
+
+def test_an_unknown_way_is_refused(model):
+    done = heddle("run", model, "--math", "bf8")
+    assert done.status == USAGE
+    assert "--math: bf8 not in {fast,strict,bf16,bf16-emulated}" in done.errors
+
+
+def test_attention_rounds_its_factors(tmp_path):
+    model = onnx.parser.parse_model("""<ir_version: 11, opset_import: ["" : 23]>
+        m (float[2, 3, n, 16] q, float[2, 3, k, 16] k, float[2, 3, k, 16] v)
+            => (float[2, 3, n, 16] y) { y = Attention <is_causal = 1> (q, k, v) }""")
+    path = save(model, tmp_path / "m.onnx")
+    numbers = np.random.default_rng(3)
+    for queries, keys in ((9, 9), (31, 33), (1, 5)):
+        q, k, v = (numbers.normal(size=(2, 3, count, 16)).astype(np.float32)
+                   for count in (queries, keys, keys))
+        exact, short, factors = (
+            package.compile(path, math=math)(*given) for math, given in (
+                ("fast", (q, k, v)), ("bf16-emulated", (q, k, v)),
+                ("fast", (rounded(q), rounded(k), rounded(v)))))
+        # Weights are rounded once more, to 8 bits.
+        assert worst(short, factors) < 2**-8 and 1e-4 < worst(short, exact) < 2e-2
+    table = heddle("explain", path, "--math", "bf16-emulated").output
+    assert "attention, bf16" in table
