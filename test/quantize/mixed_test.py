@@ -6,7 +6,7 @@ import onnx
 import pytest
 from heddle.quantize import emit, observe
 from heddle.quantize.mixed import _least
-from heddle.quantize.quantizer import Work
+from heddle.quantize.quantizer import Products
 from heddle.quantize.settings import Settings
 from small import samples
 
@@ -98,7 +98,7 @@ def test_biases_of_layers_in_f32_are_their_own():
     """With bias correction, an op that is switched off computes what it did."""
     for model in (small.gemm(), wide()):
         feeds = samples(model, 4)
-        work = Work(model, feeds, Settings.of({"mixed": True, "tolerance": 1.0}), None)
+        work = Products(model, feeds, Settings.of({"mixed": True, "tolerance": 1.0}), None)
         work.run()
         switched, switches = emit.switched(work.network, work.decisions)
         module = observe.compiled(switched, 1)

@@ -1,4 +1,4 @@
-"""`heddle quantize`: makes the products of a model ones of 8-bit integers.
+"""`heddle quantize`: makes the products of a model ones of 8-bit integers, or its weights integers.
 
 Exit codes are Heddle's: 0 done, 2 usage, 3 refused, 4 limit, 5 internal error.
 SPDX-License-Identifier: Apache-2.0
@@ -17,8 +17,8 @@ from .settings import add_flags, given
 
 def parser_of(program):
     parser = argparse.ArgumentParser(
-        prog=program, description="make the products of a model ones of 8-bit integers; "
-        "docs/guide/quantize.md says more")
+        prog=program, description="make the products of a model ones of 8-bit integers, "
+        "or with --weights its weights integers of 4 or 8 bits; docs/guide/quantize.md says more")
     parser.add_argument("model", metavar="MODEL", help="an ONNX model in f32")
     parser.add_argument("--data", action="append", metavar="FILE.npz",
                         help="samples: an array for each input, whose first dimension counts them; "

@@ -11,9 +11,11 @@ from ..onnx_graph import FLOAT, make_node, nodes_of
 from ..packages import need
 
 LEAST_OPSET = 13  # the first whose DequantizeLinear has a scale for each channel
+OPSET_OF_BLOCKS = 21  # the first whose DequantizeLinear has blocks, and integers of 4 bits
 SMALL = 1024  # elements of a constant that the inference of shapes may have to see
 QUANTISED = ("QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "ConvInteger",
-             "MatMulInteger", "MatMulNBits", "MatMulIntegerToFloat", "DynamicQuantizeMatMul")
+             "MatMulInteger", "MatMulNBits", "MatMulIntegerToFloat", "DynamicQuantizeMatMul",
+             "GatherBlockQuantized")
 
 
 def key_of(node):
@@ -55,34 +57,34 @@ def new_name(taken, text):
 class Network:
     """A model, which is changed in place."""
 
-    def __init__(self, model, name):
-        """`name` is that of the model in messages."""
+    def __init__(self, model, name, opset=LEAST_OPSET):
+        """`name` is that of the model in messages, `opset` the least that the result needs."""
         self.onnx = need("onnx", "quantising", "quantize")
         self.name = name
-        self.model = self._of_opset(model)
+        self.model = self._of_opset(model, opset)
         self.graph = self.model.graph
         self._changed = {}  # name -> array, of constants that differ from the model's
         self._lift()
         self.index()
         self.types = self._types()
 
-    def _of_opset(self, model):
+    def _of_opset(self, model, least):
         """The model, of an opset that has what is needed."""
         for node in nodes_of(model.graph):
             if node.op_type in QUANTISED or node.op_type.startswith("QLinear"):
                 raise RefusedError(f"'{self.name}': is quantised already: '{label(node)}' is a "
                                    f"{node.op_type}; a model in f32 is needed")
         versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
-        version = max(versions, default=LEAST_OPSET)
-        if version < LEAST_OPSET:
+        version = max(versions, default=least)
+        if version < least:
             try:
-                model = self.onnx.version_converter.convert_version(model, LEAST_OPSET)
+                model = self.onnx.version_converter.convert_version(model, least)
             except Exception as error:  # the converter's own, of many kinds
                 raise RefusedError(
-                    f"'{self.name}': is of opset {version}, but {LEAST_OPSET} is needed, and onnx "
+                    f"'{self.name}': is of opset {version}, but {least} is needed, and onnx "
                     f"cannot convert it: {str(error).strip().splitlines()[-1]}; export it with "
-                    f"opset {LEAST_OPSET} or later") from error
-        model.ir_version = max(model.ir_version, 7)
+                    f"opset {least} or later") from error
+        model.ir_version = max(model.ir_version, 10 if least >= OPSET_OF_BLOCKS else 7)
         return model
 
     def _lift(self):

@@ -1,8 +1,9 @@
 """mixed: what each layer does to the outputs, and which ones stay in f32 for that.
 
-One module with a switch for each op serves for all choices. Layers are tried in the order of the
-error that each alone brings; how many of the first ones stay in f32 is found by halving, on samples
-to calibrate with, and confirmed on others. SPDX-License-Identifier: Apache-2.0
+One module serves for all choices: it has a switch for each op, or weights are its inputs. Layers
+are tried in the order of the error that each alone brings; how many of the first ones stay in f32,
+or get more bits, is found by halving, on samples to calibrate with, and confirmed on others.
+SPDX-License-Identifier: Apache-2.0
 """
 
 from dataclasses import replace
@@ -12,6 +13,7 @@ import numpy as np
 
 from . import emit, measure, observe
 from ..library import RefusedError
+from ..onnx_graph import make_value
 from .graph import label
 from .places import Places
 
@@ -19,33 +21,48 @@ SEARCHED = 8  # samples at most that are searched on
 TOLD = 5  # layers in a message
 
 
-class Switches:
-    """Errors of the outputs for any choice of layers."""
+class Alternatives:
+    """Errors of the outputs for any choice of candidates: those chosen are quantised."""
 
-    def __init__(self, network, decisions, reference, samples):
-        self.network, self.decisions, self.reference = network, decisions, reference
-        self.samples = samples
-        model, self.switches = emit.switched(network, decisions)
-        self.module = observe.compiled(model, decisions.settings.threads)
+    def __init__(self, network, model, reference, samples, settings):
+        self.network, self.reference, self.samples = network, reference, samples
+        self.settings = settings
+        self.module = observe.compiled(model, settings.threads)
         self.searched = [(feed, reference.run(None, dict(feed)))
                          for feed in islice(samples.calibrating(), SEARCHED)]
+
+    def error(self, chosen, held=False):
+        """The greatest error of an output with these candidates."""
+        more = self.feeds(chosen)
+        pairs = (((feed, self.reference.run(None, dict(feed))) for feed in self.samples.held())
+                 if held else self.searched)
+        errors = measure.output_errors(
+            [output.name for output in self.reference.outputs],
+            ((wanted, self.module.run(None, {**feed, **more})) for feed, wanted in pairs))
+        return max(each.relative for each in errors)
+
+
+class Switches(Alternatives):
+    """Layers, on integers if they are chosen."""
+
+    all_chosen = "all layers as 8-bit integers"
+    others, last = "layers in f32", "all but one layer are in f32"
+
+    def __init__(self, network, decisions, reference, samples):
+        self.decisions = decisions
+        model, self.switches = emit.switched(network, decisions)
+        super().__init__(network, model, reference, samples, decisions.settings)
+        self.candidates = list(decisions.places.layers)
 
     def places(self, layers):
         """The Places where these layers alone are quantised."""
         every = self.decisions.places
         return Places(self.network, {key: every.layers[key] for key in every.layers
-                                     if key in layers}, self.decisions.settings)
+                                     if key in layers}, self.settings)
 
-    def error(self, layers, held=False):
-        """The greatest error of an output with these layers on integers."""
+    def feeds(self, layers):
         ops = self.places(layers).ops
-        chosen = {name: np.array(key in ops) for key, name in self.switches.items()}
-        pairs = (((feed, self.reference.run(None, dict(feed))) for feed in self.samples.held())
-                 if held else self.searched)
-        errors = measure.output_errors(
-            [output.name for output in self.reference.outputs],
-            ((wanted, self.module.run(None, {**feed, **chosen})) for feed, wanted in pairs))
-        return max(each.relative for each in errors)
+        return {name: np.array(key in ops) for key, name in self.switches.items()}
 
     def size(self, layers):
         """Bytes of the model with these layers on integers."""
@@ -55,10 +72,69 @@ class Switches:
         """The decisions with these layers alone."""
         return replace(self.decisions, places=self.places(layers))
 
+    def name(self, key):
+        return label(self.network.producer[key])
+
+    def cost(self, key):
+        """Bytes by which the choice is about, or 1."""
+        layer = self.decisions.places.layers[key]
+        return self.network.array(layer.weight).nbytes if layer.constant else 1
+
+
+class Rounding(Alternatives):
+    """Weights, each with the least number of bits that is chosen, else in f32: a candidate is a
+    weight and a number of bits. `work` has the integers of all."""
+
+    others, last = "steps to more bits", "all but one weight are in f32"
+
+    def __init__(self, work):
+        self.work, self.coded, self.candidates = work, work.coded, list(work.coded)
+        self.all_chosen = f"all weights as {work.settings.weights}"
+        self.arrays = {weight: work.network.array(weight) for weight, _ in work.coded}
+        super().__init__(work.network, self._model(work.network), work.reference, work.samples,
+                         work.settings)
+
+    def _model(self, network):
+        """The network, with weights for inputs."""
+        model = type(network.model)()
+        model.CopyFrom(network.model)
+        kept = [each for each in model.graph.initializer if each.name not in self.arrays]
+        del model.graph.initializer[:]
+        model.graph.initializer.extend(kept)
+        model.graph.input.extend(make_value(name, array.shape)
+                                 for name, array in self.arrays.items())
+        return model
+
+    def widths(self, chosen):
+        """{weight: bits} of those that are quantised."""
+        found = {}
+        for weight, bits in chosen:
+            found[weight] = min(bits, found.get(weight, bits))
+        return found
+
+    def feeds(self, chosen):
+        widths = self.widths(chosen)
+        return {name: self.work.values(name, widths[name]) if name in widths else array
+                for name, array in self.arrays.items()}
+
+    def size(self, chosen):
+        """Bytes of the model with this choice."""
+        return self.work.model(self.widths(chosen)).ByteSize()
+
+    def name(self, candidate):
+        weight, bits = candidate
+        return f"{label(self.network.producer[self.work.readers[weight][0].key])}, int{bits}"
+
+    def cost(self, candidate):
+        """Bytes of the step to more bits, or to f32."""
+        weight, bits = candidate
+        more = self.coded.get((weight, 2 * bits))
+        return (more.size if more else self.arrays[weight].nbytes) - self.coded[candidate].size
+
 
 def sensitivity(switches):
-    """{layer: error of the outputs with it alone}."""
-    return {key: switches.error({key}) for key in switches.decisions.places.layers}
+    """{candidate: error of the outputs with it alone}."""
+    return {each: switches.error({each}) for each in switches.candidates}
 
 
 def _least(count, holds):
@@ -72,28 +148,24 @@ def _least(count, holds):
 
 
 class Choice:
-    """The layers by what they hurt, and how many of the first ones stay in f32."""
+    """The candidates by what they hurt, and how many of the first ones are not chosen."""
 
     def __init__(self, switches, alone):
         self.switches, self.alone = switches, alone
-        self.settings = switches.decisions.settings
-        network = switches.network
+        self.settings = switches.settings
         self.order = sorted(alone, key=self._worth, reverse=True)
-        self.names = [label(network.producer[key]) for key in self.order]
 
     def _worth(self, key):
         """Error that is saved, a byte of the budget where there is one."""
-        layer = self.switches.decisions.places.layers[key]
-        if self.settings.budget_bytes is None or not layer.constant:
-            return self.alone[key]
-        return self.alone[key] / self.switches.network.array(layer.weight).nbytes
+        return self.alone[key] / (1 if self.settings.budget_bytes is None
+                                  else self.switches.cost(key))
 
     def quantised(self, count):
-        """The layers on integers when so many are in f32."""
+        """Those that are chosen when so many are not."""
         return set(self.order[count:])
 
     def count(self):
-        """How many stay in f32; an error if the limits leave no choice."""
+        """How many are not chosen; an error if the limits leave no choice."""
         most = self._affordable()
         if self.settings.tolerance is None:
             return most
@@ -107,7 +179,7 @@ class Choice:
         return count
 
     def _affordable(self):
-        """How many layers may stay in f32 for the budget of bytes."""
+        """How many need not be chosen for the budget of bytes."""
         count, budget = len(self.order), self.settings.budget_bytes
         if budget is None:
             return count
@@ -116,16 +188,16 @@ class Choice:
         if least > budget:
             raise RefusedError(
                 f"--budget-bytes {budget}: '{self.switches.network.name}' takes {least} bytes with "
-                f"all layers as 8-bit integers, {least - budget} more than that")
+                f"{self.switches.all_chosen}, {least - budget} more than that")
         return _least(count, lambda each: size(self.quantised(each + 1)) > budget)
 
     def _refuse(self, most):
         found = self.switches.error(self.quantised(min(most, len(self.order) - 1)), held=True)
         least, tolerance = len(self.order) - most, self.settings.tolerance
-        why = (f"the budget leaves {most} of {len(self.order)} layers in f32" if least > 0 else
-               "all but one layer are in f32")
-        worst = ", ".join(f"'{name}' ({self.alone[key]:.3g})"
-                          for name, key in list(zip(self.names, self.order))[:TOLD])
+        why = (f"the budget leaves {most} of {len(self.order)} {self.switches.others}"
+               if least > 0 else self.switches.last)
+        worst = ", ".join(f"'{self.switches.name(key)}' ({self.alone[key]:.3g})"
+                          for key in self.order[:TOLD])
         raise RefusedError(
             f"--tolerance {tolerance}: '{self.switches.network.name}' has an error of {found:.3g}, "
             f"{found / max(tolerance, 1e-300):.3g} times as much, where {why}; most is of the "

@@ -67,27 +67,64 @@ def each_run(module, feeds, what):
         yield results
 
 
-def histograms(network, tensors, samples, threads):
-    """{tensor: Histogram} of what the samples make of them."""
-    found = {name: Histogram() for name in tensors}
+def values(network, tensors, samples, threads):
+    """{tensor: array} of each sample to calibrate with."""
     inputs = {value.name for value in network.graph.input}
     inner = [name for name in tensors if name not in inputs]
     module = watched(network, inner, threads) if inner else None
     runs = each_run(module, samples.calibrating(), f"'{network.name}'") if inner else None
     for feed in samples.calibrating():
         results = next(runs) if runs else {}
+        yield {name: np.asarray(feed[name] if name in inputs else results[name])
+               for name in tensors}
+
+
+def histograms(network, tensors, samples, threads):
+    """{tensor: Histogram} of what the samples make of them."""
+    found = {name: Histogram() for name in tensors}
+    for results in values(network, tensors, samples, threads):
         for name, histogram in found.items():
-            array = np.asarray(feed[name] if name in inputs else results[name])
-            if array.size:
-                histogram.add(array)
+            if results[name].size:
+                histogram.add(results[name])
     return found
 
 
 def greatest(network, tensors, samples, threads):
     """{tensor: the greatest magnitude of each channel, along its last axis}."""
-    module, found = watched(network, tensors, threads), {}
-    for results in each_run(module, samples.calibrating(), f"'{network.name}'"):
+    found = {}
+    for results in values(network, tensors, samples, threads):
         for name, array in results.items():
             most = np.abs(array).reshape(-1, array.shape[-1]).max(axis=0)
             found[name] = np.maximum(found[name], most) if name in found else most
+    return found
+
+
+class Moments:
+    """The mean magnitude of each channel, and the mean of the products of all pairs of them."""
+
+    def __init__(self):
+        self.count, self._sum, self._products = 0, 0, 0
+
+    def add(self, array):
+        rows = array.reshape(-1, array.shape[-1])
+        self.count += len(rows)
+        self._sum = self._sum + np.abs(rows).sum(axis=0, dtype=np.float64)
+        self._products += rows.T @ rows
+
+    @property
+    def mean(self):
+        return self._sum / self.count
+
+    @property
+    def products(self):
+        return self._products / self.count
+
+
+def moments(network, tensors, samples, threads):
+    """{tensor: Moments} of what the samples make of them."""
+    found = {name: Moments() for name in tensors}
+    for results in values(network, tensors, samples, threads):
+        for name, array in results.items():
+            if array.size:
+                found[name].add(array)
     return found

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..library import UsageError
 from .graph import attribute, key_of, label
-from .settings import LAYERS
+from .settings import LAYERS, PRODUCTS, TABLES
 
 MOVES = ("MaxPool", "Concat", "Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "Slice",
          "Identity", "DepthToSpace", "SpaceToDepth", "Expand", "Tile", "Pad", "Resize", "Split")
@@ -37,6 +37,8 @@ class Layer:
 
 def _layer(network, node, settings):
     """The layer that a node is, or a text that says why it is none."""
+    if node.op_type in TABLES:
+        return _table(network, node)
     x, weight = node.input[:2]
     bias = node.input[2] if len(node.input) > 2 else ""
     tensor = network.tensors.get(weight)
@@ -47,6 +49,8 @@ def _layer(network, node, settings):
     if tensor is None:
         if node.op_type != "MatMul":
             return f"its weight '{weight}' is not constant"
+        if settings.weights is not None:
+            return "it has no constant operand"
         if not settings.products:
             return "it has no constant operand; --products quantises such ones, too"
         is_float = network.is_float(weight)
@@ -56,6 +60,8 @@ def _layer(network, node, settings):
         return f"its weight '{weight}' is not of float32"
     if len(tensor.dims) < 2:
         return f"its weight '{weight}' has less than two dimensions"
+    if settings.weights is not None and len(tensor.dims) > 2:
+        return f"its weight '{weight}' has more than two dimensions"
     if node.op_type == "Gemm" and attribute(node, "transA", 0):
         return "it transposes its first operand"
     axis = {"Conv": 0, "ConvTranspose": 1 if attribute(node, "group", 1) == 1 else None,
@@ -64,24 +70,36 @@ def _layer(network, node, settings):
     return Layer(key_of(node), node.op_type, x, weight, axis, bias, True)
 
 
+def _table(network, node):
+    """The layer that a choice of rows of a table is, or a text that says why it is none."""
+    name, indices = node.input
+    tensor = network.tensors.get(name)
+    if tensor is None or not network.is_float(name):
+        return f"its table '{name}' is no constant of float32"
+    if len(tensor.dims) != 2 or attribute(node, "axis", 0) != 0:
+        return f"it does not choose rows of a matrix, '{name}'"
+    return Layer(key_of(node), node.op_type, indices, name, 0, "", True)
+
+
 def _matches(node, patterns):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns
                for name in (node.name, key_of(node)))
 
 
 def _check_names(network, settings):
-    known = [node for node in network.nodes if node.op_type in OPS]
+    allowed = OPS if settings.weights is None else PRODUCTS + TABLES
+    known = [node for node in network.nodes if node.op_type in allowed]
     for flag, patterns in (("keep", settings.keep), ("only", settings.only)):
         for pattern in patterns:
             if not any(_matches(node, [pattern]) for node in known):
-                names = [label(node) for node in known if node.op_type in LAYERS]
+                names = [label(node) for node in known if node.op_type in settings.kinds]
                 more = ", ..." if names[8:] else ""
                 raise UsageError(f"--{flag} {pattern}: no layer of '{network.name}' has that name; "
                                  f"there are {', '.join(names[:8])}{more}")
     for kind in settings.ops:
-        if kind not in OPS:
+        if kind not in allowed:
             raise UsageError(f"--ops {kind}: is not an op that is quantised; these are "
-                             f"{', '.join(OPS)}")
+                             f"{', '.join(allowed)}")
 
 
 def find_layers(network, settings):
@@ -89,7 +107,7 @@ def find_layers(network, settings):
     _check_names(network, settings)
     layers, left = {}, {}
     for node in network.nodes:
-        if node.op_type not in LAYERS or node.domain not in ("", "ai.onnx"):
+        if node.op_type not in settings.kinds or node.domain not in ("", "ai.onnx"):
             continue
         found = _layer(network, node, settings)
         if settings.ops and node.op_type not in settings.ops:

@@ -13,6 +13,7 @@ class Report:
 
     def __init__(self, facts):
         self.facts = facts
+        self.bits = facts.get("weights") and f"weights of {facts['weights']}"
 
     def __str__(self):
         return "\n".join([*self._head(), *self._outputs(), *self._layers(), *self._left()])
@@ -21,10 +22,12 @@ class Report:
         facts, data = self.facts, self.facts["data"]
         where = (f"{data['held_out']} others" if data["held_out"] else
                  "the same one: with two or more, errors are measured on samples of their own")
-        what = "random inputs: real ones give other ranges" if data["random"] else "given"
-        yield (f"{facts['model']}: {len(facts['layers'])} layers as 8-bit integers, "
+        result = "ranges" if self.bits is None else "errors"
+        what = f"random inputs: real ones give other {result}" if data["random"] else "given"
+        layers = "layers as 8-bit integers" if self.bits is None else f"layers with {self.bits}"
+        yield (f"{facts['model']}: {len(facts['layers'])} {layers}, "
                f"{len(facts['left'])} in f32; {_bytes(facts['bytes_before'])} became "
-               f"{_bytes(facts['bytes_after'])}")
+               f"{_bytes(facts['bytes_after'])} in {facts['seconds']:.1f} s")
         yield f"samples ({what}): {data['calibration']} to calibrate with, errors of {where}"
         for note in facts["notes"]:
             yield f"note: {note}"
@@ -37,14 +40,21 @@ class Report:
 
     def _layers(self):
         alone = any("alone" in each for each in self.facts["layers"])
+        what = ("range of what it reads, signal to noise of its own error" if self.bits is None
+                else "bits of its weight, signal to noise of " + (
+                    "that" if self.facts["method"] == "rtn" else "its own error"))
         yield ""
-        yield ("layer: type, range of what it reads, signal to noise of its own error"
-               + (", error of the outputs with it alone" if alone else ""))
+        yield f"layer: type, {what}" + (", error of the outputs with it alone" if alone else "")
         for each in self.facts["layers"]:
-            low, high = self.facts["tensors"][each["input"]]["range"]
-            text = (f"  {each['name']}  {each['type']}  [{low:.4g}, {high:.4g}]  "
-                    f"{each['decibels']:.1f} dB")
+            text = f"  {each['name']}  {each['type']}  {self._how(each)}  {each['decibels']:.1f} dB"
             yield text + (f"  {each['alone']:.3g}" if alone else "")
+
+    def _how(self, layer):
+        """The range of what a layer reads, or the bits of its weight."""
+        if self.bits is not None:
+            return f"int{layer['bits']}"
+        low, high = self.facts["tensors"][layer["input"]]["range"]
+        return f"[{low:.4g}, {high:.4g}]"
 
     def _left(self):
         if self.facts["left"]:

@@ -11,12 +11,16 @@ import reprlib
 from ..library import UsageError
 
 LAYERS = ("Conv", "ConvTranspose", "MatMul", "Gemm")
+PRODUCTS = ("MatMul", "Gemm")  # whose weights are quantised alone
+TABLES = ("Gather",)  # and by request
+INTEGERS, WEIGHTS = "integers", "weights"
 
 
-def option(default, what, kind=None, choices=None, least=None, most=None, name=None):
-    """A field: its default, help, type of one value, and what is allowed."""
+def option(default, what, kind=None, choices=None, least=None, most=None, name=None, of=None):
+    """A field: its default, help, type of one value, what is allowed, and of which of the two
+    kinds of models it is (None: of both)."""
     told = {"what": what, "kind": kind or type(default), "choices": choices, "least": least,
-            "most": most, "name": name}
+            "most": most, "name": name, "of": of}
     return dataclasses.field(default=default, metadata=told)
 
 
@@ -27,27 +31,50 @@ class Settings:
     calibration: str = option("mse", "how the range of a tensor is found: its least and greatest "
                               "value, all but a few values, least divergence of the distributions, "
                               "or least squared error",
-                              choices=("minmax", "percentile", "entropy", "mse"))
+                              choices=("minmax", "percentile", "entropy", "mse"), of=INTEGERS)
     percentile: float = option(99.99, "share of its values that the range of a tensor has, in "
                                "percent, with --calibration percentile", least=50, most=100,
-                               name="P")
+                               name="P", of=INTEGERS)
     activations: str = option("u8", "type of activations: u8 with a zero point, or s8 around 0",
-                              choices=("u8", "s8"))
+                              choices=("u8", "s8"), of=INTEGERS)
     weight_scale: str = option("minmax", "how scales of weights are found",
                                choices=("minmax", "mse"))
-    per_channel: bool = option(True, "a scale for each output channel of a weight")
+    per_channel: bool = option(True, "a scale for each output channel of a weight", of=INTEGERS)
     reduce_range: bool = option(False, "weights of 7 bits: on CPUs without VNNI, ONNX Runtime adds "
-                                "pairs of products in 16 bits, which others may overflow")
+                                "pairs of products in 16 bits, which others may overflow",
+                                of=INTEGERS)
+    weights: str = option(None, "weights of products alone, of 4 or 8 bits; activations stay f32",
+                          kind=str, choices=("int4", "int8"))
+    method: str = option("rtn", "how weights are rounded: each to the nearest; or by the inputs "
+                         "that samples make: gptq takes the error of a column out of later ones, "
+                         "awq scales channels", choices=("rtn", "gptq", "awq"), of=WEIGHTS)
+    block: int = option(32, "weights of a column that have a scale: a power of two from 16 to 256, "
+                        "or 0 for all of them", least=0, most=256, name="N", of=WEIGHTS)
+    symmetric: bool = option(True, "weights around 0, without zero points", of=WEIGHTS)
+    form: str = option("matmulnbits", "nodes of the result: MatMulNBits of com.microsoft, or "
+                       "DequantizeLinear before the product",
+                       choices=("matmulnbits", "dequantize"), of=WEIGHTS)
+    accuracy_level: int = option(0, "the attribute of MatMulNBits that lets ONNX Runtime compute "
+                                 "with bf16 (3) or int8 (4); 0: f32", least=0, most=4, name="N",
+                                 of=WEIGHTS)
+    act_order: bool = option(False, "gptq takes the columns with the largest inputs first",
+                             of=WEIGHTS)
+    damping: float = option(0.01, "share of the mean square of inputs that gptq adds to each",
+                            least=0, most=1, name="SHARE", of=WEIGHTS)
     ops: tuple = option((), "only ops of this type; may be given again (default: "
-                        f"{', '.join(LAYERS)}, and what lies between them)", kind=str, name="OP")
+                        f"{', '.join(LAYERS)}, and what lies between them; of weights "
+                        f"{', '.join(PRODUCTS)}, and {', '.join(TABLES)} by request)", kind=str,
+                        name="OP")
     only: tuple = option((), "only layers of such a name: '/encoder/*'", kind=str, name="PATTERN")
     keep: tuple = option((), "leave layers of such a name in f32", kind=str, name="PATTERN")
-    products: bool = option(False, "products of two activations, too, as in attention")
-    bias_correction: bool = option(True, "take the mean error of each channel out of its bias")
-    equalise: bool = option(False, "even out the channels of layers that follow each other")
+    products: bool = option(False, "products of two activations, too, as in attention", of=INTEGERS)
+    bias_correction: bool = option(True, "take the mean error of each channel out of its bias",
+                                   of=INTEGERS)
+    equalise: bool = option(False, "even out the channels of layers that follow each other",
+                            of=INTEGERS)
     smooth: float = option(0.0, "shift ranges from activations to weights after normalisations of "
                            "layers, by this exponent (SmoothQuant's alpha; 0: not at all)", least=0,
-                           most=1, name="ALPHA")
+                           most=1, name="ALPHA", of=INTEGERS)
     sensitivity: bool = option(False, "measure the error of the outputs with each layer alone")
     mixed: bool = option(False, "leave the layers that hurt most in f32, as --tolerance and "
                          "--budget-bytes say")
@@ -74,8 +101,20 @@ class Settings:
         settings.check()
         return settings
 
+    @property
+    def kinds(self):
+        """Types of the ops that are layers."""
+        tables = tuple(kind for kind in TABLES if kind in self.ops)
+        return LAYERS if self.weights is None else PRODUCTS + tables
+
+    @property
+    def bits(self):
+        return 8 if self.weights is None else int(self.weights.removeprefix("int"))
+
     def check(self):
         """Refuses options that contradict each other."""
+        self._check_kind()
+        self._check_weights()
         limits = [f"{_flag(name)} {value}" for name, value in
                   (("tolerance", self.tolerance), ("budget_bytes", self.budget_bytes))
                   if value is not None]
@@ -88,6 +127,39 @@ class Settings:
             name, _, number = size.partition("=")
             if not name or not number.isdigit() or int(number) < 1:
                 raise UsageError(f"--dim {size}: is not of the form height=224")
+
+
+    def _check_kind(self):
+        """Refuses options that are of the other kind of models."""
+        for field in dataclasses.fields(self):
+            value, kind = getattr(self, field.name), field.metadata["of"]
+            if value == field.default or kind is None:
+                continue
+            what = _flag(field.name) if value is not False else "--no-" + _flag(field.name)[2:]
+            if self.weights is None and kind == WEIGHTS:
+                raise UsageError(f"{what}: is an option of weights alone; --weights int4 or int8 "
+                                 "asks for that")
+            if self.weights is not None and kind == INTEGERS:
+                raise UsageError(f"{what}: is an option of products of integers, but --weights "
+                                 f"{self.weights} leaves activations in f32")
+
+    def _check_weights(self):
+        """Refuses options of weights that contradict each other."""
+        form, method, block = self.form, self.method, self.block
+        if block and (block < 16 or block & (block - 1)):
+            raise UsageError(f"--block {block}: must be 0, 16, 32, 64, 128 or 256")
+        if self.weights and not block and form == "matmulnbits":
+            raise UsageError("--block 0: MatMulNBits has blocks of 16 to 256 weights; --form "
+                             "dequantize has scales of whole columns")
+        if self.accuracy_level and form != "matmulnbits":
+            raise UsageError(f"--accuracy-level {self.accuracy_level}: is an attribute of "
+                             f"MatMulNBits, but --form {form} writes none")
+        if method != "gptq" and (self.act_order or self.damping != 0.01):
+            flag = "--act-order" if self.act_order else f"--damping {self.damping}"
+            raise UsageError(f"{flag}: is an option of --method gptq, not of {method}")
+        if method == "awq" and self.weight_scale != "minmax":
+            raise UsageError(f"--weight-scale {self.weight_scale}: --method awq searches scales "
+                             "by the error of outputs")
 
 
 def _flag(name):
