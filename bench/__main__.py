@@ -147,6 +147,11 @@ BENCHMARKS = {
         "quantize.bench",
         "are models that are quantised here nearer to f32 than those that ONNX Runtime quantises?",
         "--models kws_fp32 --samples 5"),
+    "weights": Benchmark(
+        "quantize.weights",
+        "how near to f32 are language models whose weights have 4 bits, by Heddle's methods and by "
+        "others'?",
+        "--steps 1 --samples 2 --only onnxruntime", PEERS),
     "peak": Benchmark(
         "models.peak",
         "which kernels of all models take the time, and how far are they from the machine's "
