@@ -2,10 +2,10 @@
 
     ./dev bench weights [--steps N] [--only TEXT...]
 
-The network is a GPT of single bytes that is trained on the language reference of Python, which all
-installations of Python have; a tenth of the text is held out. All take the same batches to calibrate
-with, blocks of 32 and MatMul alone. All models are run by Heddle. `kl` is the mean divergence of the
-distributions of the next byte from those of the f32 model, `perplexity` that of the text.
+The network is a GPT of single bytes, trained on the language reference of Python, which comes with
+Python; a tenth of the text is held out. All take the same batches to calibrate with, blocks of 32
+and MatMul alone. All models are run by Heddle. `kl` is the mean divergence of the distributions of
+the next byte from those of the f32 model, `perplexity` that of the text.
 """
 
 import argparse
@@ -234,8 +234,8 @@ def main():
     STORE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(f"`./dev bench weights`, {given.steps} steps; {report.machine()}.", "", *report.table(
         ["weights", "logits, dB", "KL", "perplexity", "MiB", "s"],
-        ((each["name"], f"{each['decibels']:.1f}", f"{each['kl']:.2e}", f"{each['perplexity']:.4f}",
-          f"{each['mib']:.2f}", f"{each['seconds']:.1f}") for each in found)), sep="\n")
+        ((each["name"], f"{each['decibels']:.1f}", f"{each['kl']:.2e}",
+          f"{each['perplexity']:.4f}", f"{each['mib']:.2f}", f"{each['seconds']:.1f}") for each in found)), sep="\n")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ which is loaded with the first call. In the order of the work: graph.py reads a 
 samples; fold.py, equalise.py and smooth.py change weights so that they are easier to quantise;
 places.py chooses ops and tensors, observe.py and calibrate.py their ranges; emit.py writes nodes;
 branches.py measures single layers, and bias.py takes their mean errors back; mixed.py leaves layers
-in f32. quantizer.py has these steps. With `weights` weightonly.py has them: lowbit.py rounds weights
-to the nearest, gptq.py and awq.py by the inputs that they meet; forms.py writes nodes.
+in f32. quantizer.py has these steps. With `weights` weightonly.py has them: lowbit.py rounds to the
+nearest, gptq.py and awq.py by the inputs that weights meet; forms.py writes nodes.
 SPDX-License-Identifier: Apache-2.0
 """
 
