@@ -171,7 +171,8 @@ def makers(made, model, feeds):
         "gptq": {"method": "gptq"}, "gptq, mse": {"method": "gptq", "weight_scale": "mse"},
         "gptq, act_order": {"method": "gptq", "act_order": True},
         "gptq, mse, zero points": {"method": "gptq", "weight_scale": "mse", "symmetric": False},
-        "awq": {"method": "awq"}, "awq, zero points": {"method": "awq", "symmetric": False}}.items()}
+        "awq": {"method": "awq"},
+        "awq, zero points": {"method": "awq", "symmetric": False}}.items()}
     for how in ("rtn", "rtn, zero points", "hqq", "gptq"):
         found[f"onnxruntime {how}"] = lambda how=how: by_onnxruntime(model, feeds, how)
     found["torch gptq, act_order"] = lambda: by_torch(made, feeds)
@@ -235,7 +236,8 @@ def main():
     print(f"`./dev bench weights`, {given.steps} steps; {report.machine()}.", "", *report.table(
         ["weights", "logits, dB", "KL", "perplexity", "MiB", "s"],
         ((each["name"], f"{each['decibels']:.1f}", f"{each['kl']:.2e}",
-          f"{each['perplexity']:.4f}", f"{each['mib']:.2f}", f"{each['seconds']:.1f}") for each in found)), sep="\n")
+          f"{each['perplexity']:.4f}", f"{each['mib']:.2f}", f"{each['seconds']:.1f}")
+         for each in found)), sep="\n")
 
 
 if __name__ == "__main__":
