@@ -4,6 +4,7 @@
 #include "compiler/grad/Gradients.h"
 
 #include "compiler/grad/Rules.h"
+#include "compiler/grad/StraightThrough.h"
 #include "compiler/graph/edit/Clone.h"
 
 using namespace mlir;
@@ -172,6 +173,11 @@ public:
 private:
   /// Marks values that follow from the xs with a slope that is not 0 everywhere.
   llvm::Error markActive(Operation *op) {
+    if (auto rounding = roundingBefore(op)) {
+      if (active.contains(rounding->x))
+        active.insert(op->getResult(0));
+      return llvm::Error::success();
+    }
     if (llvm::none_of(usedBy(op), [&](Value used) { return active.contains(used); }))
       return llvm::Error::success();
     const Row *row = findRule(op);
@@ -196,6 +202,14 @@ private:
   }
 
   llvm::Error passBack(Operation *op) {
+    if (auto rounding = roundingBefore(op)) {
+      Value dy = adjoints.lookup(op->getResult(0));
+      if (dy && !ends.contains(op->getResult(0))) {
+        maker.location = locationOf(op);
+        accumulate(rounding->x, straightThrough(maker, *rounding, dy));
+      }
+      return llvm::Error::success();
+    }
     SmallVector<Value> flowing, used = usedBy(op);
     for (Value result : op->getResults()) // after an x nothing is followed
       flowing.push_back(ends.contains(result) ? Value() : adjoints.lookup(result));

@@ -240,6 +240,53 @@ TEST(Gradients, relu_is_flat_at_zero) {
   EXPECT_EQ(slopesAt(test, {-1, 0, 1}), (Numbers{0, 0, 1}));
 }
 
+const char *const kQuantised = R"(
+    %scale = graph.constant dense<[0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 2.0, 2.0]> : f64[8]
+    %zero = graph.constant dense<100.0> : f64[8]
+    %least = graph.constant dense<0.0> : f64[8]
+    %most = graph.constant dense<255.0> : f64[8]
+    %point = graph.constant dense<100> : tensor<8xi32>
+    %0 = graph.div %x, %scale : f64[8]
+    %1 = graph.round %0 : f64[8]
+    %2 = graph.add %1, %zero : f64[8]
+    %3 = graph.max %2, %least : f64[8]
+    %4 = graph.min %3, %most : f64[8]
+    %5 = graph.cast %4 : (f64[8]) -> tensor<8xui8>
+    %6 = graph.cast %5 : (tensor<8xui8>) -> tensor<8xi32>
+    %7 = graph.sub %6, %point : tensor<8xi32>
+    %8 = graph.cast %7 : (tensor<8xi32>) -> f64[8]
+    %y = graph.mul %8, %scale : f64[8])";
+
+TEST(Gradients, quantising_passes_straight_through_within_its_range) {
+  Numbers x{-50, -50.3, -50.2, 0.1, 77.5, 77.8, 310, 312};
+  EXPECT_EQ(slopesAt({"", "%x: f64[8]", "f64[8]", kQuantised}, x),
+            (Numbers{1, 0, 1, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(slopesAt({"", "%x: f64[8]", "f64[8]", kQuantised}, Numbers(8, NAN)), Numbers(8, 0));
+}
+
+TEST(Gradients, a_scale_has_the_slope_of_its_rounding) {
+  std::string body = std::regex_replace(kQuantised, std::regex("%scale(?! =)"), "%x");
+  body = std::regex_replace(body, std::regex("div %x"), "div %given");
+  body = "%given = graph.constant dense<[-60.0, -0.3, 0.0, 0.1, 0.2, 0.3, 0.4, 99.0]> : f64[8]\n" +
+         body;
+  // Steps of the range beyond it, and within it what rounding has added.
+  Numbers wanted{-100, -0.4, 0, -0.2, -0.4, 0.4, 0.2, 155};
+  Numbers found = slopesAt({"", "%x: f64[8]", "f64[8]", body.c_str()}, Numbers(8, 0.5));
+  ASSERT_EQ(found.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i)
+    EXPECT_NEAR(found[i], wanted[i], 1e-12) << i;
+}
+
+TEST(Gradients, other_roundings_are_flat) {
+  for (const char *without : {"round", "max", "min"}) {
+    std::string body = std::regex_replace(
+        kQuantised, std::regex(std::string("graph\\.") + without + " (%[0-9])(, %[a-z]+)?"),
+        "graph.abs $1");
+    EXPECT_EQ(slopesAt({"", "%x: f64[8]", "f64[8]", body.c_str()}, Numbers(8, 1)), Numbers(8, 0))
+        << without;
+  }
+}
+
 TEST(Gradients, equal_largest_elements_share_evenly) {
   Case test{"", "%x: f64[4]", "f64[]",
             "%y = graph.reduce_max %x {axes = array<i64: 0>} : (f64[4]) -> f64[]"};
