@@ -4,7 +4,8 @@ import small
 import numpy as np
 import onnx
 import pytest
-from heddle.quantize import awq, gptq, lowbit, observe
+from heddle.quantize import observe
+from heddle.quantize.weightonly import awq, gptq, lowbit
 from small import samples
 
 import heddle

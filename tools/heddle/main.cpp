@@ -22,7 +22,7 @@ static const std::vector<Command> kCommands = {
     {"explain", "say what was decided about each group of a model, and why", addExplain},
     {"tune", "find faster cards and knobs by measuring, and keep them", addTune},
     {"train", "train a model, and keep what it became", nullptr, runTrain},
-    {"quantize", "make the products of a model ones of 8-bit integers", nullptr, runQuantize},
+    {"quantize", "make products or weights of a model small integers", nullptr, runQuantize},
     {"cost", "learn from records what candidates cost", nullptr, runCost},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"cache", "say what the cache of compiled models holds, or empty it", addCache},

@@ -30,10 +30,31 @@ def parser_of(program):
     return parser
 
 
-def _run(options):
+class Stopped(KeyboardInterrupt):
+    """Fine-tuning was stopped; what was best so far is written."""
+
+
+def _run(options, tell):
     check_place(options.output)
-    reports = []
-    made = quantize(options.model, options.data, report=reports.append, **given(options))
+    reports, best = [], []
+
+    def progress(facts, model):
+        if model is not None:
+            best[:] = [(facts["epoch"], model)]
+        if facts["epoch"]:
+            tell(f"epoch {facts['epoch']} of {facts['epochs']}: loss {facts['loss']:.4g}, of other "
+                 f"samples {facts['validation']:.4g}")
+
+    try:
+        made = quantize(options.model, options.data, report=reports.append, progress=progress,
+                        **given(options))
+    except KeyboardInterrupt as error:
+        if not best:
+            raise
+        epoch, model = best[0]
+        write_proto(options.output, model)
+        tell(f"stopped; '{options.output}' has the model of epoch {epoch}, the best so far")
+        raise Stopped(*error.args) from error
     write_proto(options.output, made)
     print(json.dumps(reports[0].facts) if options.json else reports[0], flush=True)
 
@@ -52,7 +73,7 @@ def main(arguments=None, program="heddle quantize"):
 
     signal.signal(signal.SIGTERM, stop)
     try:
-        _run(options)
+        _run(options, tell)
         return 0
     except library.Error as error:
         tell(error)
@@ -61,7 +82,8 @@ def main(arguments=None, program="heddle quantize"):
         tell(f"out of memory: {error}")
         return 4
     except KeyboardInterrupt as error:
-        tell("stopped; nothing was written")
+        if not isinstance(error, Stopped):
+            tell("stopped; nothing was written")
         return 128 + (error.args[0] if error.args else signal.SIGINT)
 
 

@@ -1,7 +1,8 @@
 """data: samples of a model's inputs, each checked before anything runs.
 
 Samples can be gone through any number of times: those of an iterator are kept in files meanwhile. A
-fifth of them, at least one of two, is not calibrated with: errors are measured on it.
+fifth of them, at least one of two, is not calibrated with: errors are measured on it. Another fifth
+is not fine-tuned with: it says whether that has helped.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -148,6 +149,12 @@ class Samples:
         for where, feed in self:
             _check(where, feed, self.inputs)
             self.count += 1
+        if settings.finetune and (self.is_random or self.count < 3):
+            raise UsageError(
+                "--finetune: there are no samples, and random inputs would teach the weights what "
+                "no input needs; --data gives samples" if self.is_random else
+                f"--finetune: {self.count} samples are too few: one trains, one says whether that "
+                "has helped, and one tells the error; give 3 or more")
         if self.count == 0:
             raise UsageError("there are no samples to calibrate with; without any data, random "
                              "inputs are drawn")
@@ -184,17 +191,21 @@ class Samples:
         files = []
         for where, feed in self:
             _check(where, feed, self.inputs)
-            path = os.path.join(self.folder, f"{len(files)}.npz")
-            np.savez(path, **{f"_{i}": np.asarray(feed[each.name], str if each.dtype == STRING
-                                                  else None)
-                              for i, each in enumerate(self.inputs)})
-            files.append((where, path))
+            files.append((where, self.keep(str(len(files)), {each.name: feed[each.name]
+                                                             for each in self.inputs})))
+        self._source = lambda: ((where, kept()) for where, kept in files)
 
-        def again():
-            for where, path in files:
-                with np.load(path, allow_pickle=False) as file:
-                    yield where, {each.name: file[f"_{i}"] for i, each in enumerate(self.inputs)}
-        self._source = again
+    def keep(self, name, feed):
+        """Writes a feed to a file; a function that reads it."""
+        path = os.path.join(self.folder, f"{name}.npz")
+        strings = {each.name for each in self.inputs if each.dtype == STRING}
+        names = list(feed)
+        np.savez(path, *(np.asarray(feed[key], str if key in strings else None) for key in names))
+
+        def read():
+            with np.load(path, allow_pickle=False) as file:
+                return {key: file[f"arr_{place}"] for place, key in enumerate(names)}
+        return read
 
     def _drawn(self):
         """Random samples: normal numbers, and indices that tables of the model have."""
@@ -229,6 +240,15 @@ class Samples:
         """Feeds to measure errors with: others, if there are two."""
         return (feed for number, (_, feed) in enumerate(self)
                 if self._is_held(number) or not self.has_held)
+
+    def training(self):
+        """Feeds to fine-tune with."""
+        return (feed for number, (_, feed) in enumerate(self)
+                if not self._is_held(number) and not self._is_held(number + 1))
+
+    def validating(self):
+        """Feeds that choose among what was fine-tuned: those before the held ones."""
+        return (feed for number, (_, feed) in enumerate(self) if self._is_held(number + 1))
 
     def _is_held(self, number):
         every = min(self.count, HELD)

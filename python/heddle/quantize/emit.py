@@ -20,17 +20,30 @@ BOOL = 9
 
 @dataclass
 class Decisions:
-    """The quantised ops (Places), the range of each tensor, biases of layers that differ from those
-    in f32 (bias.Correction), and the settings."""
+    """The quantised ops (Places), the range of each tensor, the settings, and what differs from f32
+    before it is rounded: biases of layers (bias.Correction), and weights (Weight), by the keys that
+    the emitter gives them."""
 
     places: object
     ranges: dict
     settings: object
     biases: dict = field(default_factory=dict)
+    weights: dict = field(default_factory=dict)
 
     @property
     def grid(self):
         return Grid(self.settings.activations == "s8")
+
+
+@dataclass
+class Weight:
+    """A layer's weight and bias (None: it has none of that form) before they are rounded, and the
+    scale of the weight, for each channel of an axis (None: one)."""
+
+    array: np.ndarray
+    axis: int | None
+    scale: np.ndarray
+    bias: np.ndarray | None
 
 
 class Emitter:
@@ -80,24 +93,32 @@ class Emitter:
         axis = layer.axis if settings.per_channel else None
         bias = self._bias(layer, array.shape[axis] if axis is not None else None)
         key = (layer.weight, axis) if bias is None else layer.key
-        if key in self._weights:
-            return self._weights[key]
-        limit = weights.REDUCED if settings.reduce_range else weights.MOST
-        scale = weights.scales(array, axis, settings.weight_scale, limit)
-        x_scale, _ = self.parameters(layer.x)
-        if bias is not None:
-            wide = weights.enough_for_bias(scale, bias, x_scale)
-            scale = wide if axis is not None else wide.max(keepdims=True)
-        plain = self._stored(layer.weight, weights.integers(array, scale, axis, limit), scale,
-                             axis)
-        found = plain, ""
-        if bias is not None:
-            step = (scale * x_scale).astype(np.float32)
-            axis = 0 if axis is not None else None
-            stored = weights.bias_integers(bias, step)
-            found = plain, self._stored(f"{layer.key}/bias", stored, step, axis)
-        self._weights[key] = found
-        return found
+        if key not in self._weights:
+            found = self.decisions.weights.get(key)
+            if found is None:
+                scale = weights.scales(array, axis, settings.weight_scale, self.limit)
+                if bias is not None:
+                    wide = weights.enough_for_bias(scale, bias, self.parameters(layer.x)[0])
+                    scale = wide if axis is not None else wide.max(keepdims=True)
+                found = Weight(array, axis, scale, bias)
+            self._weights[key] = self.written(layer, key, found)
+        return self._weights[key]
+
+    @property
+    def limit(self):
+        """The greatest integer of a weight."""
+        return weights.REDUCED if self.decisions.settings.reduce_range else weights.MOST
+
+    def written(self, layer, _, weight):
+        """(weight, bias or "") as nodes."""
+        axis, scale = weight.axis, weight.scale
+        plain = self._stored(layer.weight, weights.integers(weight.array, scale, axis, self.limit),
+                             scale, axis)
+        if weight.bias is None:
+            return plain, ""
+        step = (scale * self.parameters(layer.x)[0]).astype(np.float32)
+        return plain, self._stored(f"{layer.key}/bias", weights.bias_integers(weight.bias, step),
+                                   step, 0 if axis is not None else None)
 
     def _bias(self, layer, channels):
         """The bias of a layer as a vector; None if it has none of this form."""
@@ -111,11 +132,18 @@ class Emitter:
 
     def _stored(self, text, array, scale, axis):
         """A DequantizeLinear of a constant."""
-        given = [self.constant(f"{text}/integers", array),
-                 self.constant(f"{text}/scale", scale if axis is not None else scale.reshape(())),
-                 self.constant(f"{text}/zero", np.zeros(scale.shape if axis is not None else (),
-                                                        array.dtype))]
-        return self.node("DequantizeLinear", given, f"{text}/dequantized", self.before,
+        stored = self.constant(f"{text}/integers", array)
+        return self.dequantised(text, stored, self.steps(text, scale, axis, array.dtype), axis)
+
+    def steps(self, text, scale, axis, dtype):
+        """The scale, for each channel or one, and zero points of 0."""
+        scale = scale if axis is not None else scale.reshape(())
+        return [self.constant(f"{text}/scale", scale),
+                self.constant(f"{text}/zero", np.zeros(scale.shape, dtype))]
+
+    def dequantised(self, text, stored, steps, axis):
+        """A DequantizeLinear before all other nodes."""
+        return self.node("DequantizeLinear", [stored, *steps], f"{text}/dequantized", self.before,
                          **({} if axis is None else {"axis": axis}))
 
     def operands(self, node):
@@ -133,9 +161,13 @@ class Emitter:
 
     def corrected(self):
         """{a sum after a layer: (the layer, the place and name of its corrected operand)}."""
-        return {each.node: (key, each.place, self.constant(f"{key}/bias", each.array))
+        return {each.node: (key, each.place, self.added(key, each))
                 for key, each in self.decisions.biases.items()
                 if each.node != key and key in self.decisions.places.ops}
+
+    def added(self, key, correction):
+        """The corrected operand of a sum after a layer."""
+        return self.constant(f"{key}/bias", correction.array)
 
     def model(self, nodes, inputs=None, outputs=None):
         """The model of these nodes, with the constants that they read."""
@@ -179,7 +211,12 @@ def _assembled(emitter, operands):
 def quantised(network, decisions):
     """The network in QDQ form."""
     emitter = Emitter(network, decisions)
-    ops, corrected = decisions.places.ops, emitter.corrected()
+    return emitter.model(quantised_nodes(emitter))
+
+
+def quantised_nodes(emitter):
+    """The nodes of the network in QDQ form."""
+    ops, corrected = emitter.decisions.places.ops, emitter.corrected()
 
     def operands(node):
         key = key_of(node)
@@ -188,7 +225,7 @@ def quantised(network, decisions):
             return [*node.input[:place], name, *node.input[place + 1:]]
         return emitter.operands(node) if key in ops else None
 
-    return emitter.model(_assembled(emitter, operands))
+    return _assembled(emitter, operands)
 
 
 def switched(network, decisions):

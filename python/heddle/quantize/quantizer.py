@@ -3,8 +3,12 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
+from dataclasses import replace
+
+import numpy as np
+
 from .. import workplace
-from . import bias, emit, observe
+from . import bias, emit, finetune, observe
 from .branches import layer_errors
 from .calibrate import CALIBRATORS
 from .equalise import equalise
@@ -12,27 +16,53 @@ from .fold import fold
 from .mixed import Choice, Switches, sensitivity
 from .places import Places
 from .smooth import smooth
-from .weightonly import Weights
-from .work import Work
+from .weightonly.quantizer import Weights
+from .work import Work, facts_of
 
 
-def run(model, feeds, settings):
-    """(quantised ModelProto, Report)."""
+def run(model, feeds, settings, progress=None):
+    """(quantised ModelProto, Report). `progress` is that of heddle.quantize."""
     kind = Products if settings.weights is None else Weights
     with workplace.folder() as folder:
-        return kind(model, feeds, settings, folder).run()
+        return kind(model, feeds, settings, folder, progress).run()
 
 
 class Products(Work):
     """Products become ones of integers."""
 
+    tuned = None  # facts of fine-tuning
+
     def _made(self):
+        if self.settings.finetune:
+            finetune.check(self.network, self.reference, self._find()[0], self.settings)
         self._prepare()
         self._choose()
         self._find_ranges()
         self._measure_layers()
         self._weigh()
+        made = emit.quantised(self.network, self.decisions)
+        if not self.settings.finetune:
+            return made
+        self._finetune(made)
         return emit.quantised(self.network, self.decisions)
+
+    def _finetune(self, made):
+        """Trains what was chosen."""
+        def tell(facts, decisions):
+            if self.progress is not None:
+                self.progress(facts, decisions and emit.quantised(self.network, decisions))
+
+        if self.progress is not None:
+            self.progress({"epoch": 0}, made)
+        before = facts_of(self._compared(made))
+        places = bias.corrections(self.network, self.places.layers, {
+            key: replace(error, mean=np.zeros_like(error.mean))
+            for key, error in self.errors.items()})
+        decisions = replace(self.decisions, biases={**places, **self.decisions.biases})
+        found, facts = finetune.Course(self.network, decisions, self.reference,
+                                       self.samples).run(tell)
+        self.decisions = found or self.decisions
+        self.tuned = {**facts, "outputs_before": before}
 
     def _prepare(self):
         """Changes weights; the function of the network stays what it is."""
@@ -83,7 +113,8 @@ class Products(Work):
                           for key in kept}
 
     def _told(self):
-        return {"tensors": {name: self._tensor(name) for name in self.places.pairs},
+        return {**({"finetune": self.tuned} if self.tuned else {}),
+                "tensors": {name: self._tensor(name) for name in self.places.pairs},
                 "layers": [self._layer(layer) for layer in self.places.layers.values()]}
 
     def _tensor(self, name):

@@ -16,7 +16,8 @@ class Report:
         self.bits = facts.get("weights") and f"weights of {facts['weights']}"
 
     def __str__(self):
-        return "\n".join([*self._head(), *self._outputs(), *self._layers(), *self._left()])
+        return "\n".join([*self._head(), *self._tuned(), *self._outputs(), *self._layers(),
+                          *self._left()])
 
     def _head(self):
         facts, data = self.facts, self.facts["data"]
@@ -31,6 +32,23 @@ class Report:
         yield f"samples ({what}): {data['calibration']} to calibrate with, errors of {where}"
         for note in facts["notes"]:
             yield f"note: {note}"
+
+    def _tuned(self):
+        facts = self.facts.get("finetune")
+        if facts is None:
+            return
+        epochs = facts["epochs"]
+        yield ""
+        yield (f"fine-tuned with {facts['trained_with']} samples, {len(epochs)} times, in "
+               f"{epochs[-1]['seconds'] if epochs else 0:.1f} s; the loss of "
+               f"{facts['validated_with']} that were not trained with was {facts['before']:.4g}, "
+               f"and {facts['after']:.4g} at its best")
+        if facts["stopped"]:
+            yield f"  it ended early: {facts['stopped']}"
+        if not facts["kept"]:
+            yield "  nothing that was better: the model is the one before fine-tuning"
+        for each in facts["outputs_before"]:
+            yield f"  before: {each['name']}  {each['error']:.3g}  {each['decibels']:.1f} dB"
 
     def _outputs(self):
         yield ""

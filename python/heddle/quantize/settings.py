@@ -81,6 +81,14 @@ class Settings:
     tolerance: float = option(None, "greatest error of an output, relative to its largest number",
                               kind=float, least=0, name="T")
     budget_bytes: int = option(None, "greatest size of the model", kind=int, least=1, name="BYTES")
+    finetune: int = option(0, "times that the samples are gone through to train weights and biases "
+                           "through their rounding; 0: not at all", least=0, name="EPOCHS",
+                           of=INTEGERS)
+    learning_rate: float = option(0.002, "of fine-tuning, in steps of a weight's integers", least=0,
+                                  most=1000, name="RATE", of=INTEGERS)
+    distance: str = option("mse", "what fine-tuning lessens: the squared error of the outputs, or "
+                           "for logits the divergence of their classes", choices=("mse", "kl"),
+                           of=INTEGERS)
     batch: int = option(1, "samples of a run, where the model leaves that open", least=1, name="N")
     samples: int = option(None, "use the first N samples at most", kind=int, least=1, name="N")
     dim: tuple = option((), "a size of random inputs that the model leaves open: height=224",
@@ -123,11 +131,14 @@ class Settings:
                              "says one")
         if limits and not self.mixed:
             raise UsageError(f"{limits[0]}: is a limit of mixed precision; --mixed asks for it")
+        for name in ("learning_rate", "distance"):
+            if not self.finetune and getattr(self, name) != getattr(Settings, name):
+                raise UsageError(f"{_flag(name)} {getattr(self, name)}: is an option of "
+                                 "fine-tuning; --finetune EPOCHS asks for that")
         for size in self.dim:
             name, _, number = size.partition("=")
             if not name or not number.isdigit() or int(number) < 1:
                 raise UsageError(f"--dim {size}: is not of the form height=224")
-
 
     def _check_kind(self):
         """Refuses options that are of the other kind of models."""

@@ -16,13 +16,18 @@ from .places import find_layers
 from .report import Report
 
 
+def facts_of(outputs):
+    return [{"name": each.name, "error": each.relative, "decibels": each.decibels}
+            for each in outputs]
+
+
 class Work:
     """One quantisation, as far as it has come; `_made` makes the model, `_told` says what it is."""
 
     opset = LEAST_OPSET
 
-    def __init__(self, model, feeds, settings, folder):
-        self.settings = settings
+    def __init__(self, model, feeds, settings, folder, progress=None):
+        self.settings, self.progress = settings, progress
         self.begin = time.perf_counter()
         self.network, self.bytes_before = self._network(model)
         self._refuse_without_layers(*self._find())
@@ -57,12 +62,15 @@ class Work:
         """(quantised ModelProto, Report)."""
         self.reference = observe.compiled(self.network.model, self.settings.threads)
         made = self._made()
+        seconds = time.perf_counter() - self.begin
+        return made, self._report(made, self._compared(made), seconds)
+
+    def _compared(self, made):
+        """Errors of its outputs."""
         if made.ByteSize() < LARGEST_PROTO:
             self.network.onnx.checker.check_model(made)
-        seconds = time.perf_counter() - self.begin
         module = observe.compiled(made, self.settings.threads)
-        outputs = measure.compare(self.reference, module, self.samples.held())
-        return made, self._report(made, outputs, seconds)
+        return measure.compare(self.reference, module, self.samples.held())
 
     def _report(self, made, outputs, seconds):
         held = self.samples.has_held
@@ -73,8 +81,7 @@ class Work:
                      "held_out": sum(1 for _ in self.samples.held()) if held else 0},
             "bytes_before": self.bytes_before, "bytes_after": made.ByteSize(),
             "seconds": seconds,
-            "outputs": [{"name": each.name, "error": each.relative, "decibels": each.decibels}
-                        for each in outputs],
+            "outputs": facts_of(outputs),
             **self._told(),
             "left": [*({"name": self._label(key), "why": why} for key, why in self.left.items()),
                      *self._within_graphs()],

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .weights import SHARES, TINY
+from ..weights import SHARES, TINY
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""weightonly: the quantisation of weights alone; activations stay in f32.
+"""quantizer: the quantisation of weights alone; activations stay in f32.
 
 Layers that share a weight share its integers. Products of inputs are summed as samples run, of so
 many tensors at once as memory has place for. SPDX-License-Identifier: Apache-2.0
@@ -6,15 +6,16 @@ many tensors at once as memory has place for. SPDX-License-Identifier: Apache-2.
 
 import numpy as np
 
-from ..library import RefusedError
-from . import awq, gptq, lowbit, observe
-from .branches import decibels
+from ...library import RefusedError
+from .. import observe
+from ..branches import decibels
+from ..graph import LEAST_OPSET, OPSET_OF_BLOCKS
+from ..mixed import Choice, Rounding, sensitivity
+from ..places import find_layers
+from ..smooth import inputs_axis, move
+from ..work import Work
+from . import awq, gptq, lowbit
 from .forms import Forms
-from .graph import LEAST_OPSET, OPSET_OF_BLOCKS
-from .mixed import Choice, Rounding, sensitivity
-from .places import find_layers
-from .smooth import inputs_axis, move
-from .work import Work
 
 MEMORY = 2**30  # bytes of products of inputs that are summed at once
 ROWS = 2048  # of a weight that are rounded at once

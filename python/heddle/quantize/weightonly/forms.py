@@ -5,10 +5,10 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from ..onnx_graph import make_node
-from .emit import Emitter
-from .graph import attribute, key_of
-from .weights import as_vector
+from ...onnx_graph import make_node
+from ..emit import Emitter
+from ..graph import attribute, key_of
+from ..weights import as_vector
 
 MICROSOFT = "com.microsoft"
 

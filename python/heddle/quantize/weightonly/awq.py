@@ -8,7 +8,8 @@ SPDX-License-Identifier: Apache-2.0
 
 import numpy as np
 
-from . import lowbit, smooth
+from .. import smooth
+from . import lowbit
 
 EXPONENTS = np.arange(1, 20) / 20
 LEAST = 1e-4  # mean magnitude, beside the greatest
