@@ -147,6 +147,11 @@ BENCHMARKS = {
         "quantize.bench",
         "are models that are quantised here nearer to f32 than those that ONNX Runtime quantises?",
         "--models kws_fp32 --samples 5"),
+    "precision": Benchmark(
+        "precision.bench",
+        "how fast and how far from f32 are models in bf16 and int8, beside OpenVINO as it comes "
+        "and ONNX Runtime?",
+        "--models kws_fp32 --threads 1 --seconds 0.1 --rounds 1", PEERS),
     "weights": Benchmark(
         "quantize.weights",
         "how near to f32 are language models whose weights have 4 bits, by Heddle's methods and by "

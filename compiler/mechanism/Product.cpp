@@ -329,9 +329,6 @@ std::string whyNotShort(const Product &product) {
     return "its product leaves out zeros";
   if (product.isOneRow)
     return "its product reads a matrix for a single row";
-  graph::TransposeOp transposed = product.transposed;
-  if (transposed && transposed.getPermutation().back() + 1 != graph::rankOf(transposed.getX()))
-    return "the left factor of its product is read along its columns";
   return "";
 }
 

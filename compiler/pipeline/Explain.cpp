@@ -38,7 +38,7 @@ public:
       simpler.insert(group.at("group").get<std::string>());
     Json plan = parseJson(compiled.planJson);
     for (const Json &group : plan.value("groups", Json::array()))
-      for (const char *field : {"knobs", "versions"})
+      for (const char *field : {"knobs", "versions", "measured"})
         if (group.contains(field))
           settings[field][group.at("name").get<std::string>()] = group.at(field);
   }
@@ -65,8 +65,9 @@ private:
   std::vector<graph::GroupOp> groups;
   llvm::DenseMap<Operation *, int64_t> numbers;
   std::set<std::string> simpler, chosen;
-  /// Knobs and versions of the groups that have some, by their names.
-  Json settings = {{"knobs", Json::object()}, {"versions", Json::object()}};
+  /// Knobs, versions and what was measured of the groups that have some, by their names.
+  Json settings = {
+      {"knobs", Json::object()}, {"versions", Json::object()}, {"measured", Json::object()}};
 };
 
 } // namespace
@@ -280,6 +281,7 @@ Json Explainer::groupOf(int64_t number) {
                                                            : mechanism::of(group);
   json["mechanism"] = used ? used->name.str() : "";
   json["precision"] = group.isShort() ? Json(graph::GroupOp::kShort.str()) : Json(nullptr);
+  json["measured"] = settings["measured"].value(group.getName().str(), Json());
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))

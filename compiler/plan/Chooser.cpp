@@ -44,6 +44,7 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   Choice choice;
   choice.device = wish->device;
   choice.isShort = wish->isShort;
+  choice.measured = wish->measured;
   auto checked = [&]() -> llvm::Expected<Choice> {
     std::string why = choice.isShort ? whyNotShort(choice, group, machine) : "";
     if (!why.empty())
@@ -247,6 +248,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.order = plan.groups.size();
     line.device = group.deviceNumber();
     line.isShort = group.isShort();
+    line.measured = choice->measured;
     if (auto region = group.getRegion())
       line.region = *region;
     if (choice->card) {

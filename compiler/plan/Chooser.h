@@ -17,6 +17,7 @@ struct Choice {
   std::vector<Version> versions = {};    // with all knobs; the first that is for a run's sizes
   int64_t device = 0;                    // of the machine's
   bool isShort = false;                  // factors of products are rounded to bf16
+  std::map<std::string, double> measured = {}; // what led to that, for the reader
 
   /// The mechanism that carries the group out; null if it names none.
   const mechanism::Mechanism *mechanismFor(graph::GroupOp group) const {

@@ -67,6 +67,8 @@ std::string Plan::str() const {
       line["device"] = group.device;
     if (group.isShort)
       line["precision"] = graph::GroupOp::kShort;
+    if (!group.measured.empty())
+      line["measured"] = group.measured;
     if (group.region >= 0)
       line["region"] = group.region;
     if (group.again)
@@ -197,6 +199,18 @@ private:
             (!json.is_number_unsigned() || json.get<uint64_t>() <= uint64_t(INT64_MAX)));
   }
 
+  void readMeasured(const Json &json, std::map<std::string, double> &measured) {
+    auto found = json.find("measured");
+    if (found == json.end())
+      return;
+    bool isRead = found->is_object() &&
+                  llvm::all_of(*found, [](const Json &value) { return value.is_number(); });
+    if (isRead)
+      measured = found->get<std::map<std::string, double>>();
+    else
+      complain("'measured' is " + found->dump() + ", but must be an object of numbers");
+  }
+
   void readVersions(const Json &json, std::vector<Version> &versions) {
     if (!json.is_array())
       return complain("'versions' is " + json.dump() + ", but must be a list");
@@ -258,7 +272,7 @@ private:
     }
     group = result.name = json["name"].get<std::string>();
     checkFields(json, {"name", "ops", "key", "card", "card_hash", "knobs", "versions", "order",
-                       "device", "precision", "region", "again", "parts", "mechanism"});
+                       "device", "precision", "measured", "region", "again", "parts", "mechanism"});
     take(json, "ops", result.ops, "a list of strings");
     take(json, "key", result.key, "a string");
     take(json, "card", result.card, "a string");
@@ -277,6 +291,7 @@ private:
     result.isShort = precision == graph::GroupOp::kShort;
     if (!result.isShort && precision != "f32")
       complain("its precision is '" + precision + "', but must be 'f32' or 'bf16'");
+    readMeasured(json, result.measured);
     take(json, "region", result.region, "an integer");
     if (json.contains("again"))
       readAgain(json["again"], result.again.emplace());

@@ -28,8 +28,9 @@ struct GroupPlan {
   std::vector<Version> versions; // a run takes the first that is for its sizes, else `knobs`
   std::optional<int64_t> order;
   int64_t device = 0;
-  bool isShort = false; // factors of its products are rounded to bf16
-  int64_t region = -1;  // groups of one number are launched at once
+  bool isShort = false;                   // factors of its products are rounded to bf16
+  std::map<std::string, double> measured; // what led to the precision, for the reader
+  int64_t region = -1;                    // groups of one number are launched at once
   /// Set for a group that computes results of another one again; its name is the line's.
   std::optional<Recomputation> again;
   int64_t line = 0; // the file's, for messages

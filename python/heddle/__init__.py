@@ -12,6 +12,7 @@ from .compiler import Compiled, compile, reference
 from .custom import TensorType, custom_op, load_custom_ops
 from .library import (DiffersError, Error, InternalError, LimitError, RefusedError, UsageError,
                       check_file, extension, get_include)
+from .precision import choose_precision
 from .quantize import quantize
 from .records import cost_features
 from .session import InferenceSession, Module, NodeArg, Session, load
@@ -33,6 +34,7 @@ __all__ = [
     "TensorType",
     "UsageError",
     "check_file",
+    "choose_precision",
     "compile",
     "cost_features",
     "custom_op",

@@ -28,6 +28,10 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.S | re.M)
 SHORTER = [(re.compile(pattern), text) for pattern, text in (
     (r"(--(?:time|epochs|count) )\d+", r"\g<1>1"), (r"\b(steps=)\d[\d_]*", r"\g<1>2"),
     (r"(heddle (?:tune|fuzz)\b)(?!.* --time)", r"\1 --time 2"))]
+if "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
+    SHORTER += [(re.compile(pattern), text) for pattern, text in (
+        (r"(heddle compile.*--tolerance \S+)(?!.*--math)", r"\1 --math bf16-emulated"),
+        (r"--math bf16\b(?!-|.*--target)", "--math bf16-emulated"))]
 # Beginnings or parts of commands and blocks -> why these are not carried out here.
 LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
@@ -77,6 +81,7 @@ PAGES = {
     "explain.md": (network("batch", 8, "sequence"), {}),
     "python.md": (None, {"feeds": {"x": X[:1]}, "state": X[0, :4].copy(), "x": X[0, :4]}),
     "onnxruntime.md": (None, {"x": X}),
+    "precision.md": (TWO_LAYERS, {"samples": X}),
     "quantize.md": (TWO_LAYERS, {}),
     "training.md": (None, {"images": X, "classes": LABELS, "batches": [(X, LABELS)] * 2})}
 
@@ -172,7 +177,7 @@ def test_blocks_are_carried_out(page, tmp_path, monkeypatch):
     sizes = [size.dim_value or 8 for size in
              (model or FILES["model.onnx"]).graph.input[0].type.tensor_type.shape.dim]
     np.save("x.npy", np.ones(sizes, np.float32))
-    for name in ("train.npz", "test.npz"):
+    for name in ("train.npz", "test.npz", "samples.npz"):
         np.savez(name, x=np.ones((64, *sizes[1:]), np.float32), labels=LABELS)
     names = {"heddle": heddle, "np": np, "numpy": np, **given}
     if page.name == "graph-policies.md":

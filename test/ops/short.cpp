@@ -54,6 +54,45 @@ static void addMatmuls(Cases &cases) {
   product("[48, 301]", "[301, 65]", "[48, 65]", Fill::exact());
 }
 
+/// Factors that are read along their columns, as gradients of weights are.
+static void addTransposedLeft(Cases &cases) {
+  struct {
+    const char *name, *a, *b, *result, *permutation;
+    std::vector<Sizes> runs;
+  } factors[] = {
+      {"even", "[36, 20]", "[36, 50]", "[20, 50]", "1, 0", {}},
+      {"odd", "[35, 131]", "[35, 17]", "[131, 17]", "1, 0", {}},
+      {"one step", "[1, 9]", "[1, 33]", "[9, 33]", "1, 0", {}},
+      {"batches", "[3, 11, 300]", "[3, 11, 8]", "[3, 300, 8]", "0, 2, 1", {}},
+      {"open",
+       "[k, n]",
+       "[k, m]",
+       "[n, m]",
+       "1, 0",
+       {{{"n", 3}, {"m", 17}, {"k", 7}},
+        {{"n", 33}, {"m", 1}, {"k", 50}},
+        {{"n", 200}, {"m", 16}, {"k", 0}},
+        {{"n", 0}, {"m", 4}, {"k", 2}},
+        {{"n", 1}, {"m", 70}, {"k", 3}},
+        {{"n", 260}, {"m", 64}, {"k", 33}}}},
+  };
+  for (auto &factor : factors)
+    for (Fill fill : {Fill::exact(), Fill::exactAny()}) {
+      string name = factor.name;
+      auto build = [=](Model &m) {
+        Value a = m.input(string("f32") + factor.a, fill),
+              b = m.input(string("f32") + factor.b, fill);
+        Value turned =
+            m.op("transpose", {a}, string("permutation = array<i64: ") + factor.permutation + ">");
+        m.output(m.op("matmul", {turned, b}, "", string("f32") + factor.result), closeTo(m, 80));
+      };
+      Case made{"short/transposed left " + name + (fill.kind == Fill::Any ? " any" : ""), build,
+                factor.runs};
+      made.isShort = true;
+      cases.push_back(made);
+    }
+}
+
 /// Products with what follows them, and matrices of which sizes are open.
 static void addFused(Cases &cases) {
   std::vector<Sizes> runs;
@@ -74,6 +113,7 @@ static void addFused(Cases &cases) {
     Value c = m.op("transpose", {b}, "permutation = array<i64: 1, 0>");
     m.output(m.op("matmul", {a, c}, "", "f32[9, 50]"), closeTo(m, 40));
   });
+  addTransposedLeft(cases);
   add(cases, "rows of a product", [](Model &m) {
     Value a = m.input("f32[700, 35]", Fill::exact()), b = m.weight("f32[35, 48]", Fill::exact());
     Value p = m.op("matmul", {a, b}, "", "f32[700, 48]");

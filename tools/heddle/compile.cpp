@@ -2,7 +2,9 @@
 
 #include "tools/heddle/command.h"
 #include "tools/heddle/failure.h"
+#include "tools/heddle/file.h"
 #include "tools/heddle/model.h"
+#include "tools/heddle/python/precision.h"
 #include "tools/heddle/table.h"
 
 #include <chrono>
@@ -15,6 +17,7 @@ namespace {
 struct Options {
   std::string model, output, kind, planOutput;
   CompileOptions compile;
+  PrecisionOptions precision;
   std::vector<std::string> variables; // variables of a derivative
   std::string differentiated;
   bool isVerbose = false, isJson = false;
@@ -117,6 +120,18 @@ static int run(Options options) {
         {"output", options.differentiated},
         {"variables",
          options.variables}}.dump();
+  std::optional<TemporaryFile> plan;
+  Json precision;
+  if (options.precision.tolerance) {
+    Json chosen = choosePrecision(options.model, options.precision, options.compile);
+    plan.emplace("plan", "the plan of --tolerance");
+    writeFile(plan->path(), chosen.at("plan").dump());
+    options.compile.plan = plan->path();
+    options.compile.math = chosen.at("math");
+    precision = chosen.at("facts");
+    if (!options.isJson)
+      print(chosen.at("text").get<std::string>() + "\n\n");
+  }
   options.compile.plan_only = kind == "plan" || kind == "graph" || kind == "loops";
   auto begin = std::chrono::steady_clock::now();
   Compiled compiled = compileModel(options.model, options.compile);
@@ -133,6 +148,8 @@ static int run(Options options) {
   result["report"] = report.is_object() ? report : Json::object();
   result["target"] = result["report"].value("target", options.compile.target);
   result["seconds"] = seconds.count();
+  if (!precision.is_null())
+    result["precision"] = precision;
   result["weights_bytes"] = result["report"].value("weights_bytes", int64_t{0});
   if (options.isJson)
     print(result);
@@ -161,6 +178,7 @@ Run addCompile(Parser app) {
           "the output that is differentiated (default: the first)")
       .type("OUTPUT")
       .needs("--gradient");
+  addPrecision(app, options->precision);
   app.add("--plan-out", &options->planOutput, "also write the plan").type("FILE");
   app.addFlag("-v,--verbose", &options->isVerbose, "print the whole report");
   app.addJson(&options->isJson);

@@ -21,7 +21,8 @@ def version():
 
 def prepare(job):
     """Compiles with the command, which is a process of its own."""
-    done = tool.checked("compile", job.model, "-o", job.path("model.so"), "--threads", job.threads)
+    done = tool.checked("compile", job.model, "-o", job.path("model.so"), "--threads", job.threads,
+                        *job.options.get("arguments", []))
     return {"seconds": done.seconds, "compiler_peak_bytes": done.peak_bytes}
 
 

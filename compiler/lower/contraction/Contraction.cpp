@@ -108,7 +108,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
   for (int64_t dimension : shape.batches)
     batch =
         code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
-  Value stride = left.isTiled() ? code.number(1) : kernel.dim(layout.runs.back().aStride);
+  Value stride = left.isTiled() ? code.number(layout.isShort() ? layout.depth : 1)
+                                : kernel.dim(layout.runs.back().aStride);
   Value aFirst =
       left.isTiled() ? left.tileAt(outer, tileNumber) : code.add(aBase, code.mul(firstRow, stride));
   Values rowNumbers, aRows;

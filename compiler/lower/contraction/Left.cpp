@@ -23,6 +23,8 @@ Value LeftOperand::pointer() {
 void LeftOperand::emitPhase() {
   if (shape.needsBorder)
     emitBorders();
+  else if (isTiled() && layout.isShort())
+    emitTiles();
   else if (element != program::memoryType(graph::storageOf(shape.a)) || layout.isShifted())
     emitConversion();
   else if (isTiled())
@@ -135,16 +137,45 @@ void LeftOperand::emitBorders() {
 /// Rows that are copied at once, at least those of a tile.
 static constexpr int64_t kRows = 128;
 
-/// Vectors are stored whole, so that each tile has some elements more.
-Dim LeftOperand::tileSize() {
-  return shape.reduction * Dim(layout.tiling().mostRows()) + Dim(kernel.machine.lanes);
+/// Steps of the reduction that are copied as one number: two of bf16.
+Dim LeftOperand::tileSteps() {
+  return layout.isShort() ? shape.reduction.ceilDiv(Dim(layout.depth)) : shape.reduction;
 }
 
-/// First element of the rows of a tile.
-Value LeftOperand::tileAt(Value outer, Value tile) {
+/// Numbers of a tile. Vectors are stored whole, so that it has some more.
+Dim LeftOperand::tileSize() {
+  return tileSteps() * Dim(layout.tiling().mostRows()) + Dim(kernel.machine.lanes);
+}
+
+/// First number of a tile.
+Value LeftOperand::numberAt(Value outer, Value tile) {
   Code &code = kernel.code();
   Value number = code.add(code.mul(outer, kernel.dim(layout.tiling().count)), tile);
   return code.mul(number, kernel.dim(tileSize()));
+}
+
+Value LeftOperand::tileAt(Value outer, Value tile) {
+  Value first = numberAt(outer, tile);
+  return layout.isShort() ? kernel.code().mul(first, kernel.code().number(layout.depth)) : first;
+}
+
+/// Numbers of tiles: elements of A, of which only `count` are, if it is given, or of bf16 pairs of
+/// them, the steps `k` and the one after it, which may be none.
+Value LeftOperand::copied(Value from, Value k, Value count) {
+  Code &code = kernel.code();
+  auto load = [&](Value at, Value count) {
+    return code.loadLanes(graph::storageOf(shape.a), pointer(), at,
+                          count ? code.maskOf(count) : Value());
+  };
+  Value even = load(from, count);
+  if (!layout.isShort())
+    return even;
+  if (!shape.reduction.mod(Dim(2)).isConstant(0)) {
+    Value isThere = code.less(code.add(k, code.number(1)), kernel.dim(shape.reduction));
+    count = code.b.create<arith::SelectOp>(code.loc, isThere,
+                                           count ? count : code.number(code.lanes), code.number(0));
+  }
+  return shortPairs(code, even, load(code.add(from, kernel.dim(shape.aStep)), count));
 }
 
 /// Copies all tiles, some of one run of rows per task.
@@ -152,8 +183,9 @@ void LeftOperand::emitTiles() {
   ProductLayout::Tiling tiling = layout.tiling();
   int64_t rows = std::max<int64_t>(1, tiling.mostRows()),
           atOnce = std::max<int64_t>(1, kRows / rows);
+  Type number = layout.isShort() ? Type(IntegerType::get(element.getContext(), 32)) : element;
   Dim blocks = tiling.count.ceilDiv(Dim(atOnce)), all = tiling.outer * tiling.count;
-  int64_t copies = kernel.addTemporary(all * tileSize() * Dim(layout.elementBytes()));
+  int64_t copies = kernel.addTemporary(all * tileSize() * Dim(graph::bytesOf(number)));
   kernel.beginPhase();
   Elements e(kernel, layout.group);
   Code &code = kernel.code();
@@ -164,17 +196,19 @@ void LeftOperand::emitTiles() {
     Value count = code.min(code.number(atOnce), code.sub(kernel.dim(tiling.count), first));
     Indices outside(shape.rows.size() + 1, e.uniform(zero));
     Value base = layout.placeOutside(e, outer, outside).second, extent = kernel.dim(tiling.rows);
-    Value source = pointer(), target = kernel.temporary(copies);
-    Value depth = kernel.dim(shape.reduction), step = kernel.dim(shape.aStep);
+    Value target = kernel.temporary(copies);
+    Value steps = kernel.dim(tileSteps()), step = kernel.dim(shape.aStep);
     auto copyTile = [&](Value row, Value to, Value k, bool isMasked) {
-      Value from = code.add(code.add(base, row), code.mul(k, step));
       to = code.add(to, code.mul(k, code.number(rows)));
+      if (layout.isShort())
+        k = code.mul(k, code.number(layout.depth));
+      Value from = code.add(code.add(base, row), code.mul(k, step));
       for (int64_t at = 0; at < rows; at += code.lanes) {
-        Value shift = code.number(at), mask;
+        Value shift = code.number(at), count;
         if (isMasked)
-          mask = code.maskOf(code.max(code.sub(extent, code.add(row, shift)), zero));
-        Value value = code.loadLanes(element, source, code.add(from, shift), mask);
-        code.storeLanes(element, value, target, code.add(to, shift), {});
+          count = code.max(code.sub(extent, code.add(row, shift)), zero);
+        code.storeLanes(number, copied(code.add(from, shift), k, count), target,
+                        code.add(to, shift), {});
       }
     };
     auto copyAll = [&] {
@@ -182,19 +216,19 @@ void LeftOperand::emitTiles() {
       for (int64_t i = 0; i < atOnce; ++i) {
         Value tile = code.add(first, code.number(i));
         firstRows.push_back(layout.firstRowOf(tiling, tile));
-        places.push_back(tileAt(outer, tile));
+        places.push_back(numberAt(outer, tile));
       }
-      code.forEach(zero, depth, 1, [&](Value k) {
+      code.forEach(zero, steps, 1, [&](Value k) {
         for (auto [row, place] : llvm::zip(firstRows, places))
           copyTile(row, place, k, false);
       });
       return Values();
     };
     auto copySome = [&] {
-      code.forEach(zero, depth, 1, [&](Value k) {
+      code.forEach(zero, steps, 1, [&](Value k) {
         code.forEach(zero, count, 1, [&](Value i) {
           Value tile = code.add(first, i);
-          copyTile(layout.firstRowOf(tiling, tile), tileAt(outer, tile), k, true);
+          copyTile(layout.firstRowOf(tiling, tile), numberAt(outer, tile), k, true);
         });
       });
       return Values();

@@ -25,7 +25,10 @@ public:
   Value tileAt(Value outer, Value tile);
 
 private:
+  Dim tileSteps();
   Dim tileSize();
+  Value numberAt(Value outer, Value tile);
+  Value copied(Value from, Value k, Value count);
   Value converted(Value lanes);
   void emitBorders();
   void emitConversion();

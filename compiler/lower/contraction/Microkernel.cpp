@@ -127,7 +127,11 @@ struct Emitter {
         code.prefetch(panel, product.element, code.add(at, code.number(ahead)));
     }
     for (int64_t i = 0; i < tile.rows; ++i) {
-      Value left = code.spread(isLast ? loadRest(rows[i], k) : loadWord(rows[i], k, word));
+      // Words of tiles are whole: after the last step they have zeros.
+      bool isWhole = !isLast || product.aStep != 1;
+      Value left = isWhole ? loadWord(rows[i], code.mul(k, code.number(product.aStep)), word)
+                           : loadRest(rows[i], k);
+      left = code.spread(left);
       for (int64_t j = 0; j < tile.vectors; ++j)
         next.push_back(code.b.create<program::DotOp>(code.loc, dotKindOf(product), left, right[j],
                                                      in[i * tile.vectors + j]));

@@ -42,8 +42,8 @@ def inputs_of(network):
     found = []
     for value in network.graph.input:
         if not value.type.HasField("tensor_type"):
-            raise UsageError(f"'{network.name}': its input '{value.name}' is no tensor, but models "
-                             "with other inputs are not quantised")
+            raise UsageError(f"'{network.name}': its input '{value.name}' is no tensor, but "
+                             "samples are of tensors alone")
         kind = value.type.tensor_type
         dims = [dim.dim_value if dim.dim_value > 0 else dim.dim_param or None
                 for dim in kind.shape.dim]  # exporters write -1 for a size that is open

@@ -58,10 +58,11 @@ class Network:
     """A model, which is changed in place."""
 
     def __init__(self, model, name, opset=LEAST_OPSET):
-        """`name` is that of the model in messages, `opset` the least that the result needs."""
+        """`name` is that of the model in messages, `opset` the least that the result needs; None:
+        it is read only, and may be any model."""
         self.onnx = need("onnx", "quantising", "quantize")
         self.name = name
-        self.model = self._of_opset(model, opset)
+        self.model = model if opset is None else self._of_opset(model, opset)
         self.graph = self.model.graph
         self._changed = {}  # name -> array, of constants that differ from the model's
         self._lift()

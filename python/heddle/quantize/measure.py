@@ -12,7 +12,7 @@ from .branches import decibels
 
 @dataclass
 class OutputError:
-    """Greatest error beside the largest number of the f32 output, and sums of squares."""
+    """Greatest error beside the largest finite number of the f32 output, and sums of squares."""
 
     name: str
     worst: float = 0.0
@@ -27,7 +27,10 @@ class OutputError:
         if not wanted.size:
             return
         wanted, found = np.asarray(wanted, np.float64), np.asarray(found, np.float64)
-        error = np.nan_to_num(np.abs(found - wanted), nan=np.inf)
+        is_same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+        with np.errstate(invalid="ignore"):  # of infinities
+            error = np.where(is_same, 0, np.nan_to_num(np.abs(found - wanted), nan=np.inf))
+        wanted = np.where(np.isfinite(wanted), wanted, 0)
         self.worst = max(self.worst, float(error.max()))
         self.largest = max(self.largest, float(np.abs(wanted).max()))
         self.noise += float((error ** 2).sum())

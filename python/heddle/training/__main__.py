@@ -109,6 +109,9 @@ def parser_of(program):
     how.add_argument("--memory", type=size, default=0, metavar="BYTES",
                      help="what a step may take, 800MiB: where that is too little, results are "
                      "computed twice (docs/guide/memory.md)")
+    how.add_argument("--math", choices=["fast", "strict", "bf16", "bf16-emulated"],
+                     help="as of 'heddle compile': with bf16 factors of products are rounded, "
+                     "while sums, weights and what the optimiser keeps are f32")
     state = parser.add_argument_group("checkpoints")
     state.add_argument("--checkpoint", metavar="FILE.safetensors",
                        help="written after each epoch, whole or not at all")
@@ -181,7 +184,8 @@ class Course:
             trainable=options.trainable, frozen=options.freeze, clip_norm=options.clip_norm,
             accumulate=options.accumulate, seed=options.seed, threads=options.threads or None,
             recipe={"class_axis": options.class_axis,
-                    "running_variance": options.running_variance}, memory=options.memory)
+                    "running_variance": options.running_variance}, memory=options.memory,
+            math=options.math)
 
     def run(self):
         trainer, options = self.trainer, self.options

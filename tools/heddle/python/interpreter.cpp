@@ -10,6 +10,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <iostream>
+#include <sys/wait.h>
 #include <unistd.h>
 
 namespace heddle::cli {
@@ -84,6 +86,25 @@ void becomePython(const std::string &package, const std::string &command,
   execvp(python.c_str(), pointers.data());
   failUsage("cannot run '" + python + "': " + std::strerror(errno) +
             "\nnote: HEDDLE_PYTHON names a Python that has numpy and onnx");
+}
+
+int runPython(const std::string &package, const std::string &command,
+              const std::vector<std::string> &arguments, const std::vector<std::string> &needed) {
+  pid_t child = fork();
+  if (child < 0)
+    failUsage(std::string("cannot start a process: ") + std::strerror(errno));
+  if (child == 0) {
+    try {
+      becomePython(package, command, arguments, needed);
+    } catch (const Failure &failure) {
+      std::cerr << failure.what() << std::endl;
+      _exit(failure.code);
+    }
+  }
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 } // namespace heddle::cli

@@ -55,6 +55,24 @@ static std::string versionsText(const Json &group) {
   return text + "  else: " + settingsText(group.at("knobs")) + "\n";
 }
 
+/// Numbers that led to the precision; "" if there are none.
+static std::string precisionText(const Json &group) {
+  const Json &measured = group.at("measured");
+  if (measured.is_null())
+    return "";
+  auto number = [&](const char *name) { return measured.value(name, 0.0); };
+  bool isShort = group.at("precision").is_string();
+  std::string text = isShort ? "precision bf16 saves " : "precision f32: bf16 would save ";
+  text += formatSeconds(number("saved")) + " of " + formatSeconds(number("seconds"));
+  if (measured.contains("error")) {
+    double others = number("groups") - 1;
+    text += (isShort ? ", and moves outputs by " : ", but move outputs by ") +
+            formatNumber(number("error"), 3) + " of their largest number" +
+            (others > 0 ? ", together with " + formatNumber(others) + " other groups" : "");
+  }
+  return text + "\n";
+}
+
 static std::string cardOf(const Json &group) {
   return group.at("card").is_string() ? group.at("card").get<std::string>() : "-";
 }
@@ -324,7 +342,7 @@ std::string detailsOf(const Json &explanation, const Json &group) {
           (cardOf(group) == "-" ? "no card: its mechanism with numbers of its own"
                                 : "card " + cardOf(group)) +
           (knobs.empty() ? "" : ", " + knobs) + "\n";
-  text += versionsText(group) + costText(explanation, group);
+  text += versionsText(group) + precisionText(group) + costText(explanation, group);
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";
   text += opsText(group) + offersText(group) + trafficText(explanation, group) +

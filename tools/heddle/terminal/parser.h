@@ -60,9 +60,10 @@ struct Described {
 class Parser {
 public:
   /// Destination of a value, which has to live until the command has run.
-  using Value = std::variant<std::string *, std::vector<std::string> *,
-                             std::optional<std::string> *, int *, int64_t *, uint32_t *, uint64_t *,
-                             double *, std::optional<int> *, std::optional<int64_t> *>;
+  using Value =
+      std::variant<std::string *, std::vector<std::string> *, std::optional<std::string> *, int *,
+                   int64_t *, uint32_t *, uint64_t *, double *, std::optional<int> *,
+                   std::optional<int64_t> *, std::optional<double> *>;
 
   Parser(const std::string &name, const std::string &summary);
 

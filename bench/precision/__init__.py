@@ -1,0 +1,1 @@
+"""Time and error of models in smaller numbers."""

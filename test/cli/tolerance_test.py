@@ -1,0 +1,186 @@
+"""Precisions by a budget of error: `heddle compile --tolerance`, and heddle.choose_precision."""
+
+import json
+
+import heddle as package
+import numpy as np
+import onnx.parser
+import pytest
+from command import OK, USAGE, heddle, save
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+BRANCHES = 10
+MODEL = """<ir_version: 10, opset_import: ["" : 22]>
+m (float[n, 64] x) => (float[n, 32] y) {{
+{branches}
+    y = Sum({names})
+}}"""
+EMULATED = {"math": "bf16-emulated"}
+
+
+def make_model(path, hurts=()):
+    """A sum of products, of which those that hurt have factors 32 times as large, twice: sums of
+    squares of errors are 1024 times as large."""
+    lines = [f"    a{number} = MatMul(x, w{number})\n    b{number} = MatMul(a{number}, v{number})"
+             for number in range(BRANCHES)]
+    names = ", ".join(f"b{number}" for number in range(BRANCHES))
+    model = onnx.parser.parse_model(MODEL.format(branches="\n".join(lines), names=names))
+    numbers = np.random.default_rng(0)
+    for number in range(BRANCHES):
+        for name, shape in (("w", (64, 48)), ("v", (48, 32))):
+            weight = numbers.normal(size=shape) / 8 * (32 if number in hurts else 1)
+            model.graph.initializer.append(
+                onnx.numpy_helper.from_array(weight.astype(np.float32), f"{name}{number}"))
+    return save(model, path)
+
+
+def samples(count=20, seed=1):
+    return np.random.default_rng(seed).normal(size=(count, 64)).astype(np.float32)
+
+
+def precisions(plan):
+    return {group["name"]: group.get("precision", "f32") for group in plan["groups"]
+            if group["ops"] != ["y"]}
+
+
+def error_of(model, plan, x):
+    exact = package.compile(model)(x)[0]
+    found = package.compile(model, plan=plan, **EMULATED)(x)[0]
+    return np.abs(found - exact).max() / np.abs(exact).max()
+
+
+def choose(model, tolerance, feeds=None, **options):
+    reports = []
+    plan = package.choose_precision(model, {"x": samples()} if feeds is None else feeds,
+                                    tolerance=tolerance, report=reports.append,
+                                    **{**EMULATED, **options})
+    return plan, reports[0].facts
+
+
+def test_all_fit_in_a_large_budget(tmp_path):
+    model = make_model(tmp_path / "m.onnx")
+    plan, facts = choose(model, 0.03)
+    assert len(facts["groups"]) == 2 * BRANCHES
+    assert set(precisions(plan).values()) == {"bf16"}
+    assert 0 < facts["error"] <= 0.03 and facts["compiled"] < 6
+    assert error_of(model, plan, samples(64, seed=2)) < 0.03
+
+
+def test_groups_that_hurt_stay_in_f32(tmp_path):
+    """One branch has all of the errors that count: an error of all beside it is a thousandth."""
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    plan, facts = choose(model, 5e-5)
+    chosen = precisions(plan)
+    assert {name for name, precision in chosen.items() if precision == "f32"} == {
+        "MatMul_a2", "MatMul_b2"}
+    assert error_of(model, plan, samples(64, seed=2)) < 5e-5
+    told = {group["name"]: group for group in facts["groups"]}
+    assert told["MatMul_a2"]["error"] > 20 * told["MatMul_a4"]["error"] > 0
+    # Halves are measured, not each group.
+    assert facts["compiled"] < 2 * BRANCHES
+
+
+def test_a_budget_without_room_leaves_all(tmp_path):
+    model = make_model(tmp_path / "m.onnx")
+    plan, facts = choose(model, 1e-7)
+    assert set(precisions(plan).values()) == {"f32"}
+    assert facts["error"] == 0 and facts["saved"] == 0
+    assert error_of(model, plan, samples()) < 1e-7
+
+
+def test_each_group_is_measured_where_that_is_asked_for(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    plan, facts = choose(model, 0.03, each=True)
+    assert all(group["groups"] == 1 for group in facts["groups"])
+    measured = {group["name"]: group["measured"] for group in plan["groups"]
+                if "measured" in group}
+    assert len(measured) == 2 * BRANCHES
+    assert max(measured, key=lambda name: measured[name]["error"]) in ("MatMul_a2", "MatMul_b2")
+
+
+def test_samples_that_were_not_searched_on_confirm_it(tmp_path):
+    """Samples that are searched on have few bits, which rounding leaves; held-out ones all."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float[n, 64] x) => (float[n, 32] y) { y = MatMul(x, w) }""")
+    weight = np.random.default_rng(0).integers(-8, 8, (64, 32)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    path = save(model, tmp_path / "m.onnx")
+    x = samples(10)
+    x[[each for each in range(10) if each % 5 != 4]] = 1.0
+    plan, facts = choose(path, 1e-4, {"x": x})
+    assert not any("precision" in group for group in plan["groups"])
+    assert facts["data"] == {"random": False, "searched": 8, "held_out": 2}
+    x[:] = 1.0
+    plan, facts = choose(path, 1e-4, {"x": x})
+    assert [group.get("precision") for group in plan["groups"]] == ["bf16"]
+
+
+def test_the_command_compiles_what_was_chosen(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    np.savez(tmp_path / "d.npz", x=samples(), labels=np.arange(20))
+    arguments = ["compile", model, "--tolerance", "5e-5", "--data", tmp_path / "d.npz", "--math",
+                 "bf16-emulated", "-o", tmp_path / "m.so", "--plan-out", tmp_path / "m.plan"]
+    done = heddle(*arguments, "--json")
+    assert done.status == OK, done.errors
+    facts = done.json["precision"]
+    assert facts["data"] == {"random": False, "searched": 8, "held_out": 4}
+    plan = json.loads((tmp_path / "m.plan").read_text())
+    x = samples(64, seed=2)
+    found = package.load(tmp_path / "m.so")(x)[0]
+    np.testing.assert_array_equal(found, package.compile(model, plan=plan, **EMULATED)(x)[0])
+    done = heddle("explain", model, "--math", "bf16-emulated", "--plan", tmp_path / "m.plan",
+                  "--group", "MatMul_a2")
+    assert "precision f32: bf16 would save " in done.output
+    assert ", but move outputs by " in done.output
+    done = heddle(*arguments)
+    assert f"{2 * BRANCHES - 2} of {2 * BRANCHES} groups with products" in done.output
+    assert "allowed is 5e-05" in done.errors  # a line for each compilation
+
+
+def test_without_data_the_report_says_so(tmp_path):
+    model = make_model(tmp_path / "m.onnx")
+    done = heddle("compile", model, "--tolerance", "0.03", "--math", "bf16-emulated", "-o",
+                  tmp_path / "m.o")
+    assert done.status == OK, done.errors
+    assert "random inputs, real ones have other errors" in done.output
+
+
+@pytest.mark.parametrize("arguments, says", [
+    (["--tolerance", "0"], "--tolerance 0.0: must be a number above 0"),
+    (["--tolerance", "-1e-3"], "must be a number above 0"),
+    (["--tolerance", "nan"], "must be a number above 0"),
+    (["--tolerance", "small"], "Could not convert: --tolerance = small"),
+    (["--tolerance", "0.1", "--math", "strict"], "with --tolerance it must be bf16 or"),
+    (["--tolerance", "0.1", "--plan", "x.plan"], "--plan excludes --tolerance"),
+    (["--data", "d.npz"], "--data requires --tolerance"),
+    (["--tolerance", "0.1", "--data", "nowhere.npz"], "'nowhere.npz': there is no such file"),
+    (["--tolerance", "0.1", "--target", "x86-64-v3", "--math", "bf16"],
+     "target 'x86-64-v3' has no products of bf16"),
+])
+def test_bad_arguments_are_refused(tmp_path, arguments, says):
+    model = make_model(tmp_path / "m.onnx")
+    math = [] if "--math" in arguments else ["--math", "bf16-emulated"]
+    done = heddle("compile", model, *arguments, *math, "-o", tmp_path / "m.o")
+    assert done.status == USAGE and says in done.errors
+    assert not (tmp_path / "m.o").exists()
+
+
+@pytest.mark.parametrize("x, says", [
+    (np.zeros((4, 64), np.float32), "have no finite numbers but 0"),
+    (np.full((4, 64), np.nan, np.float32), "is nan, but finite numbers are needed"),
+    (np.ones((4, 63), np.float32), "but the model takes float32[n, 64]"),
+    (np.ones((4, 64)), "but the model takes float32[n, 64]; .astype('float32') converts it"),
+    (np.ones((0, 64), np.float32), "has no samples"),
+])
+def test_samples_that_say_nothing_are_refused(tmp_path, x, says):
+    model = make_model(tmp_path / "m.onnx")
+    with pytest.raises(package.UsageError) as caught:
+        choose(model, 0.1, {"x": x})
+    assert says in str(caught.value)
+
+
+def test_options_that_cannot_be_are_refused(tmp_path):
+    model = make_model(tmp_path / "m.onnx")
+    with pytest.raises(package.UsageError, match="`plan` is no option of choosing precisions"):
+        choose(model, 0.1, plan={})
