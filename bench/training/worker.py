@@ -14,14 +14,14 @@ from bench.peers.worker import memory_of
 RATE = {"adam": 1e-4, "momentum": 1e-4, "adagrad": 1e-3, "sgd": 1e-1}
 
 
-def heddle_steps(network, threads, path):
+def heddle_steps(network, threads, path, math=None):
     from bench.networks import trained as networks
 
     _, batch = networks.seeded(network)
     from heddle.training import Trainer
 
     trainer = Trainer(path, network.loss, optimizer=network.optimizer, threads=threads,
-                      learning_rate=RATE[network.optimizer], cache=False,
+                      learning_rate=RATE[network.optimizer], cache=False, math=math,
                       recipe={"class_axis": network.class_axis})
     feeds = {name: value.numpy() for name, value in batch.items()}
     return lambda: trainer.step(feeds)
@@ -154,7 +154,14 @@ def jax_steps(network, threads, path):
     return run
 
 
+def short():
+    """Products of bf16, emulated where the CPU has none."""
+    with open("/proc/cpuinfo", encoding="utf-8") as cpu:
+        return "bf16" if "avx512_bf16" in cpu.read() else "bf16-emulated"
+
+
 ENGINES = {"heddle": heddle_steps,
+           "heddle-bf16": lambda *given: heddle_steps(*given, math=short()),
            "eager": lambda *given: torch_steps(*given, compiles=False),
            "inductor": lambda *given: torch_steps(*given, compiles=True),
            "xla": jax_steps}

@@ -221,6 +221,7 @@ Error readByHand(const Given &given, CompileOptions &options) {
   if (Error error = checkChoice("math", math, domainOf("math")))
     return error;
   options.isStrict = math == "strict";
+  options.areIntegers = math == "int8";
   options.shortFloats = math == "bf16"            ? program::ShortFloats::Native
                         : math == "bf16-emulated" ? program::ShortFloats::Emulated
                                                   : program::ShortFloats::None;

@@ -97,6 +97,8 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   });
   rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
   rules.layouts = compiled.given->layouts;
+  rules.integers.all = options.areIntegers && !compiled.given->integers;
+  rules.integers.names = compiled.given->integers.value_or(std::set<std::string>());
   estimate::setThresholds(*compiled.graph, targets.back()->machine(1), compiled.given->thresholds);
   PassManager manager(compiled.context.get());
   simplify::addSimplifyPasses(manager, rules);

@@ -47,6 +47,7 @@ struct CompileOptions {
   int optLevel = 3;
   bool keepsSubnormals = false; // else they are 0
   bool isStrict = false;        // rounds as the ops do
+  bool areIntegers = false;     // products with constant weights, unless a plan says which
   /// How products have factors of bf16; None: only where a plan says so.
   program::ShortFloats shortFloats = program::ShortFloats::None;
   std::string planText;                                       // content of planPath

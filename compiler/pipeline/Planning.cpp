@@ -72,7 +72,18 @@ static simplify::Layouts layoutsOf(ModuleOp module) {
   return layouts;
 }
 
+/// Nodes whose products can be computed with integers, and whether they are.
+static std::map<std::string, bool> integersOf(ModuleOp module) {
+  std::map<std::string, bool> integers;
+  if (auto made = module->getAttrOfType<DictionaryAttr>(simplify::kIntegers))
+    for (NamedAttribute each : made)
+      integers[each.getName().str()] = cast<BoolAttr>(each.getValue()).getValue();
+  return integers;
+}
+
 llvm::Error checkLayouts(const Compiled &compiled) {
+  if (llvm::Error error = plan::checkIntegers(*compiled.given, integersOf(*compiled.graph)))
+    return error;
   return plan::checkLayouts(*compiled.given, layoutsOf(*compiled.graph));
 }
 
@@ -242,6 +253,12 @@ private:
     plan::Plan made;
     made.model = compiled.fingerprint;
     made.layouts = layoutsOf(*compiled.graph);
+    std::set<std::string> integers;
+    for (auto &[name, isMade] : integersOf(*compiled.graph))
+      if (isMade)
+        integers.insert(name);
+    if (!integers.empty() || compiled.given->integers)
+      made.integers = integers;
     made.fusion = compiled.given->fusion;
     made.thresholds = compiled.given->thresholds;
     made.target = compiled.target->backend.name().str();

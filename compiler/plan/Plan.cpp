@@ -39,6 +39,10 @@ std::string Plan::str() const {
   if (!fusion.empty())
     text +=
         "\"fusion\": " + Json(fusion).dump(-1, ' ', false, Json::error_handler_t::replace) + ",\n ";
+  if (integers)
+    text +=
+        "\"integers\": " + Json(*integers).dump(-1, ' ', false, Json::error_handler_t::replace) +
+        ",\n ";
   if (!thresholds.empty())
     text += "\"thresholds\": " + Json(thresholds).dump() + ",\n ";
   if (!split.empty())
@@ -94,8 +98,8 @@ public:
                        path + ": error: this is no plan: it must begin with {\"plan\": 1");
     Plan plan;
     plan.path = path.str();
-    checkFields(json,
-                {"plan", "model", "target", "layouts", "fusion", "thresholds", "split", "groups"});
+    checkFields(json, {"plan", "model", "target", "layouts", "fusion", "integers", "thresholds",
+                       "split", "groups"});
     take(json, "model", plan.model, "a string");
     take(json, "target", plan.target, "a string");
     take(json, "layouts", plan.layouts, "an object of 'first' and 'last'");
@@ -107,6 +111,8 @@ public:
       if (fusion != "apart" && fusion != "joined")
         complain("the fusion of '" + node + "' is '" + fusion +
                  "', but must be 'apart' or 'joined'");
+    if (json.contains("integers"))
+      take(json, "integers", plan.integers.emplace(), "a list of names");
     take(json, "thresholds", plan.thresholds, "an object of integers");
     take(json, "split", plan.split, "an object of lists of steps");
     checkThresholds(plan);
@@ -349,6 +355,20 @@ llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::str
     if (!made.count(name))
       unknown.push_back(name);
   return whyUnknown(given, "layouts", "convolution or pool", unknown, known);
+}
+
+llvm::Error checkIntegers(const Plan &given, const std::map<std::string, bool> &made) {
+  SmallVector<StringRef> known, unknown;
+  for (auto &[name, isMade] : made)
+    known.push_back(name);
+  if (given.integers)
+    for (const std::string &name : *given.integers)
+      if (auto found = made.find(name); found == made.end() || !found->second)
+        unknown.push_back(name);
+  return whyUnknown(
+      given, "integers",
+      "product of float32 with constant weights (finite, 32 rows and 16 columns or more)", unknown,
+      known);
 }
 
 llvm::Error checkFusion(const Plan &given, const std::set<std::string> &nodes) {

@@ -42,6 +42,8 @@ struct Plan {
   /// Places of channels in images: "last" or "first", for convolutions and pools by their names in
   /// the model.
   std::map<std::string, std::string> layouts;
+  /// Nodes whose products of floats are computed with integers of 8 bits; none: as options say.
+  std::optional<std::set<std::string>> integers;
   /// Thresholds by their names, in place of their defaults (estimate/Thresholds.h).
   std::map<std::string, int64_t> thresholds;
   /// Fusion of nodes, by their names in the model: "apart" from their readers, or "joined" to them.
@@ -61,6 +63,9 @@ llvm::Expected<Plan> parsePlan(llvm::StringRef text, llvm::StringRef path);
 
 /// Whether all that the plan gives a layout has one in the model, where `made` says what they are.
 llvm::Error checkLayouts(const Plan &given, const std::map<std::string, std::string> &made);
+
+/// Whether all nodes whose products the plan computes with integers are so, as `made` says.
+llvm::Error checkIntegers(const Plan &given, const std::map<std::string, bool> &made);
 
 /// Whether all nodes whose fusion the plan says are in the model, which has `nodes`.
 llvm::Error checkFusion(const Plan &given, const std::set<std::string> &nodes);

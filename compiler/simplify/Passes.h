@@ -23,6 +23,16 @@ inline constexpr llvm::StringLiteral kLayouts = "graph.layouts";
 /// Channels are last but where `wanted` says otherwise.
 std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
 
+/// Products of floats that are computed with integers of 8 bits, by the names of their nodes.
+struct Integers {
+  bool all = false; // those that can be
+  std::set<std::string> names;
+};
+/// Attribute with the nodes whose products can be, and whether they are; written by the pass.
+inline constexpr llvm::StringLiteral kIntegers = "graph.integers";
+std::unique_ptr<mlir::Pass> createDynamicPass(Integers wanted = {true, {}},
+                                              bool prefersUnsigned = true);
+
 #define GEN_PASS_DECL
 #include "compiler/simplify/Passes.h.inc"
 
@@ -33,6 +43,7 @@ struct SimplifyOptions {
   bool hasCheapTables = true;  // tables of 256 bytes
   int64_t foldLimitBytes = kFoldLimitBytes;
   Layouts layouts = {};
+  Integers integers = {};
 };
 
 /// Everything in order: what the pipeline runs between import and partition.

@@ -17,6 +17,15 @@ def HalvesPass : Simplify_Pass<"halves"> {
   }];
 }
 
+def DynamicPass : Simplify_Pass<"dynamic"> {
+  let summary = "compute products with constant weights with 8-bit integers";
+  let description = [{
+    Rows of the left side are scaled in each run, columns of the weights once. Only where `--math int8` or a plan
+    (`integers`) says so.
+  }];
+  let constructor = "::heddle::simplify::createDynamicPass()";
+}
+
 def UnsignedPass : Simplify_Pass<"unsigned"> {
   let summary = "quantise the left sides of products without a sign";
   let description = [{

@@ -4,6 +4,7 @@
 
 #include "compiler/graph/Constants.h"
 #include "compiler/graph/edit/Build.h"
+#include "compiler/reference/Tensor.h"
 
 namespace heddle::simplify {
 
@@ -26,6 +27,8 @@ std::optional<Magnitudes> magnitudesOf(mlir::Value constant);
 /// small to matter is lost. Integers wrap.
 bool isProductFinite(mlir::Value a, mlir::Value b);
 
+/// The numbers of a value that depends on constants alone; nullopt for others.
+std::optional<reference::Tensor> numbersOf(mlir::Value value);
 /// Whether no element is below zero; NaN counts as not below.
 bool isNeverNegative(mlir::Value value);
 

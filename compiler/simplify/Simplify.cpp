@@ -51,6 +51,7 @@ void addSimplifyPasses(OpPassManager &manager, const SimplifyOptions &options) {
   manager.addPass(createCSEPass());
   if (!options.isStrict)
     manager.addPass(createHalvesPass());
+  manager.addPass(createDynamicPass(options.integers, options.prefersUnsigned));
   if (options.prefersUnsigned)
     manager.addPass(createUnsignedPass()); // before zero points become shifts and borders
   manager.addPass(createQuantizedPass());  // before fold makes floats of quantised weights

@@ -1,5 +1,6 @@
 // Values: what is known at compile time about the elements of a tensor.
 
+#include "compiler/reference/Interpreter.h"
 #include "compiler/simplify/Rewriting.h"
 
 #include <cmath>
@@ -73,6 +74,27 @@ bool isNeverNegative(Value value) { return isNeverNegative(value, 0); }
 
 bool hasPhases(ConvTransposeOp op) {
   return op.getGroups() == 1 && llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
+}
+
+std::optional<reference::Tensor> numbersOf(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
+      op->hasTrait<Hosted>() || op->getNumRegions() ||
+      !cast<RankedTensorType>(value.getType()).hasStaticShape())
+    return std::nullopt;
+  reference::Tensors operands;
+  for (Value operand : op->getOperands()) {
+    auto numbers = numbersOf(operand);
+    if (!numbers)
+      return std::nullopt;
+    operands.push_back(*numbers);
+  }
+  reference::Environment environment;
+  auto results = reference::evaluate(op, operands, environment);
+  if (results)
+    return results->front();
+  llvm::consumeError(results.takeError());
+  return std::nullopt;
 }
 
 } // namespace heddle::simplify

@@ -57,7 +57,9 @@ typedef struct heddle_compile_options {
      (Winograd's convolutions), and floats of 16 bits are rounded after each op, not only where they
      leave the model; or 'bf16': as fast, and factors of products are rounded to bf16, while their
      sums are float32 (targets without such products are refused); or 'bf16-emulated': the same
-     numbers on any target, in more time than 'fast' takes. */
+     numbers on any target, in more time than 'fast' takes; or 'int8': as fast, and products with
+     constant weights are those of 8-bit integers, weights scaled by columns and activations by
+     rows, in each run. */
   const char *math;
   /* Threads that compile; 0 (default): as many as the cores that the process may use. */
   int jobs;

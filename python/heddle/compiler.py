@@ -288,7 +288,8 @@ def compile(  # noqa: A001: the package's own word
                only where they leave the model; or 'bf16': as fast, and factors of products are
                rounded to bf16, while their sums are float32 (targets without such products are
                refused); or 'bf16-emulated': the same numbers on any target, in more time than
-               'fast' takes.
+               'fast' takes; or 'int8': as fast, and products with constant weights are those of
+               8-bit integers, weights scaled by columns and activations by rows, in each run.
     jobs       Threads that compile; 0 (default): as many as the cores that the process may use.
     cache      Folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in the
                user's folder for caches). docs/guide/cache.md says more. False is none: everything

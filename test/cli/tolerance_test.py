@@ -134,7 +134,7 @@ def test_the_command_compiles_what_was_chosen(tmp_path):
     assert "precision f32: bf16 would save " in done.output
     assert ", but move outputs by " in done.output
     done = heddle(*arguments)
-    assert f"{2 * BRANCHES - 2} of {2 * BRANCHES} groups with products" in done.output
+    assert f"{2 * BRANCHES - 2} of {2 * BRANCHES} products in bf16" in done.output
     assert "allowed is 5e-05" in done.errors  # a line for each compilation
 
 
@@ -151,7 +151,7 @@ def test_without_data_the_report_says_so(tmp_path):
     (["--tolerance", "-1e-3"], "must be a number above 0"),
     (["--tolerance", "nan"], "must be a number above 0"),
     (["--tolerance", "small"], "Could not convert: --tolerance = small"),
-    (["--tolerance", "0.1", "--math", "strict"], "with --tolerance it must be bf16 or"),
+    (["--tolerance", "0.1", "--math", "strict"], "it must be bf16, bf16-emulated"),
     (["--tolerance", "0.1", "--plan", "x.plan"], "--plan excludes --tolerance"),
     (["--data", "d.npz"], "--data requires --tolerance"),
     (["--tolerance", "0.1", "--data", "nowhere.npz"], "'nowhere.npz': there is no such file"),

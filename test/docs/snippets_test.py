@@ -30,7 +30,7 @@ SHORTER = [(re.compile(pattern), text) for pattern, text in (
     (r"(heddle (?:tune|fuzz)\b)(?!.* --time)", r"\1 --time 2"))]
 if "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
     SHORTER += [(re.compile(pattern), text) for pattern, text in (
-        (r"(heddle compile.*--tolerance \S+)(?!.*--math)", r"\1 --math bf16-emulated"),
+        (r"(heddle compile(?!.*--math).*--tolerance \S+)", r"\1 --math bf16-emulated"),
         (r"--math bf16\b(?!-|.*--target)", "--math bf16-emulated"))]
 # Beginnings or parts of commands and blocks -> why these are not carried out here.
 LEFT_OUT = {

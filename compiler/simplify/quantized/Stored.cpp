@@ -8,7 +8,7 @@
 // are folded. Constants that do not fit become floats there.
 
 #include "compiler/estimate/Thresholds.h"
-#include "compiler/reference/Interpreter.h"
+#include "compiler/reference/Tensor.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/Rewriting.h"
 
@@ -246,27 +246,6 @@ bool Parts::read(Value value) {
     return !zeros && take(zeros, difference.getY()) && read(difference.getX());
   auto product = dyn_cast<MulOp>(op);
   return product && elementOf(value).isF32() && readScaled(product);
-}
-
-/// The numbers of a value that depends on constants alone; nullopt for others.
-std::optional<reference::Tensor> numbersOf(Value value) {
-  Operation *op = value.getDefiningOp();
-  if (!op || !isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
-      op->hasTrait<Hosted>() || op->getNumRegions() || !isStatic(value))
-    return std::nullopt;
-  reference::Tensors operands;
-  for (Value operand : op->getOperands()) {
-    auto numbers = numbersOf(operand);
-    if (!numbers)
-      return std::nullopt;
-    operands.push_back(*numbers);
-  }
-  reference::Environment environment;
-  auto results = reference::evaluate(op, operands, environment);
-  if (results)
-    return results->front();
-  llvm::consumeError(results.takeError());
-  return std::nullopt;
 }
 
 /// Rows and columns of the view, each `step`-th row, as a constant of `element`.

@@ -16,8 +16,8 @@ class Report:
     def _head(self):
         facts, data = self.facts, self.facts["data"]
         chosen = sum(group["precision"] != "f32" for group in facts["groups"])
-        yield (f"precision  {chosen} of {len(facts['groups'])} groups with products have factors "
-               f"of bf16; error {facts['error']:.3g}, allowed is {facts['tolerance']:.3g}")
+        yield (f"precision  {chosen} of {len(facts['groups'])} products in {facts['kind']}; error "
+               f"{facts['error']:.3g}, allowed is {facts['tolerance']:.3g}")
         what = "random inputs, real ones have other errors" if data["random"] else "as given"
         where = (f"{data['held_out']} others confirm it" if data["held_out"] else
                  "none are left to confirm it: give two or more")
@@ -27,15 +27,16 @@ class Report:
 
     def _time(self):
         facts = self.facts
-        if facts["math"] != "bf16":
+        if facts["run_seconds"] is None:
             return (f"{1e6 * facts['saved']:.0f} of {1e6 * facts['seconds']:.0f} us of a run would "
                     "be saved if such products took half of the time; here they are emulated")
         runs = facts["run_seconds"]
         return (f"{1e6 * runs['f32']:.0f} us a run in f32, {1e6 * runs['chosen']:.0f} us so, "
-                f"{1e6 * runs['bf16']:.0f} us with all in bf16")
+                f"{1e6 * runs[facts['kind']]:.0f} us with all in {facts['kind']}")
 
     def _groups(self):
-        head = ("group", "precision", "us in f32", "saved by bf16", "error by bf16")
+        kind = self.facts["kind"]
+        head = ("product", "precision", "us in f32", f"saved by {kind}", f"error by {kind}")
         rows = [head, *(self._row(group) for group in self.facts["groups"])]
         widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
         yield ""
@@ -47,4 +48,4 @@ class Report:
         others = group["groups"] - 1
         return (group["name"], group["precision"], f"{1e6 * group['seconds']:.1f}",
                 f"{1e6 * group['saved']:.1f}",
-                f"{group['error']:.3g}" + (f" with {others} others" if others else ""))
+                f"{group['error']:.3g}" + (f" with {others} other{'s' * (others > 1)}" if others else ""))

@@ -1,10 +1,11 @@
-"""search: groups whose factors are rounded, as many as a budget of error has room for.
+"""search: products of smaller numbers, as many as a budget of error has room for.
 
-All groups that are faster so are tried at once, which is mostly enough. Else they are a tree of
-parts, neighbours in the order of the model: a part whose error does not fit is halved, so that the
-few groups that hurt are found by some compilations for each, not by one for every group. Errors of
+All that are faster so are tried at once, which is mostly enough. Else they are a tree of parts,
+neighbours in the order of the model: a part whose error does not fit is halved, so that the few
+products that hurt are found by some compilations for each, not by one for every product. Errors of
 parts are added as those of independent roundings are, by their squares; what is chosen so is
 measured, and samples that were not searched on confirm it, or make it smaller until they do.
+choices.py says what a choice is in the plan, and what time it saves.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -20,13 +21,11 @@ from ..library import UsageError
 from ..quantize import measure
 from ..quantize.data import Samples
 from ..quantize.graph import Network
-from ..session import Session
 from ..training.checkpoint import read_model
+from .choices import ROUNDS, choices_of
 from .report import Report
 
-SHORT = "bf16"
 SEARCHED = 8  # samples at most that are searched on
-ROUNDS = 9  # of runs that are timed
 TRIALS = 40  # compilations at most that halve parts
 WORTH = 0.02  # of the time that all would save: parts that save less are not halved
 FIXED = {"plan", "output", "load", "profile", "training", "progress"}
@@ -44,7 +43,7 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Part:
-    """Groups, and the error of the outputs where they alone are rounded."""
+    """Products, and the error of the outputs where they alone are of smaller numbers."""
 
     names: tuple
     error: float
@@ -55,8 +54,8 @@ def run(model, feeds, tolerance, math, progress, each, drawn, options):
     if not (isinstance(tolerance, (int, float)) and 0 < tolerance < numbers.inf):
         raise UsageError(f"--tolerance {tolerance}: must be a number above 0, the greatest error "
                          "of an output relative to its largest number")
-    if math not in ("bf16", "bf16-emulated"):
-        raise UsageError(f"--math {math}: with --tolerance it must be bf16 or bf16-emulated")
+    if math not in ("bf16", "bf16-emulated", "int8"):
+        raise UsageError(f"--math {math}: with --tolerance it must be bf16, bf16-emulated or int8")
     for name in FIXED & set(options):
         raise UsageError(f"`{name}` is no option of choosing precisions")
     with workplace.folder() as folder:
@@ -70,28 +69,33 @@ class Search:
 
     def __init__(self, model, feeds, tolerance, drawn, options, folder):
         self.model, self.tolerance, self.options = model, tolerance, options
-        network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
-                          str(model) if isinstance(model, str) else "<model>", opset=None)
-        self.name = network.name
-        self.samples = Samples(feeds, network, drawn, folder)
+        self.network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
+                               str(model) if isinstance(model, str) else "<model>", opset=None)
+        self.name = self.network.name
+        self.samples = Samples(feeds, self.network, drawn, folder)
         self.progress, self.each = None, False
         self.compiled, self.begin = 0, time.perf_counter()
 
     def run(self):
-        self.plan = compiler.compile(self.model, **self.options, load=False).plan
-        self.candidates = [group["name"] for group in self.plan["groups"]
-                           if group.get("precision") == SHORT]
-        self.exact = self._compile((), profile=True)
+        plan = compiler.compile(self.model, **self.options, load=False).plan
+        self.choices = choices_of(self.options["math"], plan, self.network)
+        self.exact = self.compile((), profile=True)
         self.searched = [(feed, self.exact.run(None, dict(feed)))
                          for feed in islice(self.samples.calibrating(), SEARCHED)]
         self._refuse_numbers()
-        self.seconds = self._time_groups()
-        wanted = tuple(name for name in self.candidates if self._saved((name,)) > 0)
+        self.choices.time(self, dict(self.searched[0][0]))
+        wanted = tuple(name for name in self.choices.names if self.choices.saved((name,)) > 0)
         self.parts = [self._part(wanted)] if wanted else []
         if self.each:
             self.parts = [self._part((name,)) for name in wanted]
         chosen, error = self._confirmed()
-        return self._with(chosen, told=True), Report(self._facts(chosen, error))
+        plan = self.choices.told(self._final(chosen), self._measured)
+        return plan, Report(self._facts(chosen, error))
+
+    def _final(self, chosen):
+        """The plan that a compilation of the choice has."""
+        return compiler.compile(self.model, plan=self.choices.plan(chosen), **self.options,
+                                load=False).plan
 
     def _refuse_numbers(self):
         """Refuses outputs that have no numbers to compare."""
@@ -102,77 +106,37 @@ class Search:
                              "numbers but 0 for these samples, so that there is nothing that an "
                              "error is relative to; --data gives others")
 
-    def _with(self, short, told=False):
-        """The plan with these groups rounded."""
-        plan = copy.deepcopy(self.plan)
-        for group in plan["groups"]:
-            group.pop("precision", None)
-            if group["name"] in short:
-                group["precision"] = SHORT
-            if told and group["name"] in self.candidates:
-                group["measured"] = self._measured(group["name"])
-        return plan
-
     def _measured(self, name):
-        """Numbers of a group that the plan has for its reader."""
+        """Numbers of a product that the plan has for its reader."""
         part = next((part for part in self.parts if name in part.names), None)
         error = {"error": part.error, "groups": len(part.names)} if part else {}
-        return {"seconds": self.seconds[name][0], "saved": self._saved((name,)), **error}
+        return {"seconds": self.choices.seconds(name), "saved": self.choices.saved((name,)),
+                **error}
 
-    def _compile(self, short, **more):
+    def compile(self, names, **more):
+        """A module in which these products are of smaller numbers."""
         self.compiled += 1
-        return compiler.compile(self.model, plan=self._with(short), **self.options, **more)
-
-    def _time_groups(self):
-        """{group: (seconds in f32, seconds with rounded factors)}; groups that are launched at once
-        share their time."""
-        modules = [self.exact, self._compile(self.candidates, profile=True)]
-        order = sorted(self.plan["groups"], key=lambda group: group.get("order", 0))
-        found = [{}, {}]
-        sessions = [Session(module, profile=lambda group, nanoseconds, place=place:
-                            found[place].setdefault(group, []).append(nanoseconds * 1e-9))
-                    for place, module in enumerate(modules)]
-        for _ in range(ROUNDS):
-            for session in sessions:
-                session.run(None, dict(self.searched[0][0]))
-        medians = [{number: statistics.median(times) for number, times in each.items()}
-                   for each in found]
-        return {group["name"]: [self._share(order, number, each) for each in medians]
-                for number, group in enumerate(order)}
-
-    @staticmethod
-    def _share(order, number, seconds):
-        """The seconds of a group; those that are launched at once share theirs."""
-        region = order[number].get("region")
-        if region is None:
-            return seconds.get(number, 0.0)
-        together = [other for other, group in enumerate(order) if group.get("region") == region]
-        return sum(seconds.get(other, 0.0) for other in together) / len(together)
-
-    def _saved(self, names):
-        """Seconds; of products that are emulated, half of those in f32."""
-        pairs = [self.seconds[name] for name in names]
-        is_real = self.options["math"] == SHORT
-        return sum(exact - short if is_real else exact / 2 for exact, short in pairs)
+        return compiler.compile(self.model, plan=self.choices.plan(names), **self.options, **more)
 
     def _tell(self, names, error):
         if self.progress:
-            self.progress(f"{len(names)} of {len(self.candidates)} groups in bf16: error "
-                          f"{error:.3g}, allowed is {self.tolerance:.3g}")
+            self.progress(f"{len(names)} of {len(self.choices.names)} products in "
+                          f"{self.choices.kind}: error {error:.3g}, allowed is "
+                          f"{self.tolerance:.3g}")
 
     def _part(self, names):
         return Part(names, self._error(names))
 
-    def _error(self, short, held=False):
+    def _error(self, names, held=False):
         """The greatest error of an output."""
-        module = self._compile(short)
+        module = self.compile(names)
         pairs = (((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
                  if held else self.searched)
         errors = measure.output_errors(
             [output.name for output in self.exact.outputs],
             ((wanted, module.run(None, dict(feed))) for feed, wanted in pairs))
         error = max(each.relative for each in errors)
-        self._tell(short, error)
+        self._tell(names, error)
         return error
 
     def _split(self, limit):
@@ -187,17 +151,17 @@ class Search:
         return fit, others
 
     def _price(self, part):
-        return part.error ** 2 / self._saved(part.names)
+        return part.error ** 2 / self.choices.saved(part.names)
 
     def _fitting(self, limit):
         """Parts whose error together, as it is measured, is within the limit."""
-        worth = WORTH * self._saved(_names(self.parts))
+        worth = WORTH * self.choices.saved(_names(self.parts))
         while self.compiled < TRIALS:
             parts = [part for part in self._split(limit)[1]
-                     if len(part.names) > 1 and self._saved(part.names) > worth]
+                     if len(part.names) > 1 and self.choices.saved(part.names) > worth]
             if not parts:
                 break
-            part = max(parts, key=lambda part: self._saved(part.names))
+            part = max(parts, key=lambda part: self.choices.saved(part.names))
             middle = len(part.names) // 2
             self.parts.remove(part)
             self.parts += [self._part(part.names[:middle]), self._part(part.names[middle:])]
@@ -225,8 +189,8 @@ class Search:
 
     def _time_runs(self, chosen):
         """Medians of seconds of runs that take turns."""
-        kinds = {"f32": (), SHORT: self.candidates, "chosen": chosen}
-        modules = {kind: self._compile(short) for kind, short in kinds.items()}
+        kinds = {"f32": (), self.choices.kind: self.choices.names, "chosen": chosen}
+        modules = {kind: self.compile(names) for kind, names in kinds.items()}
         feed, seconds = self.searched[0][0], {kind: [] for kind in kinds}
         for _ in range(2 + ROUNDS):
             for kind, module in modules.items():
@@ -236,15 +200,14 @@ class Search:
         return {kind: statistics.median(each[2:]) for kind, each in seconds.items()}
 
     def _facts(self, chosen, error):
-        runs = self._time_runs(chosen) if self.options["math"] == SHORT else None
-        none = {"error": 0.0, "groups": 1}
-        groups = [{"name": name, "precision": SHORT if name in chosen else "f32",
-                   **none, **self._measured(name)} for name in self.candidates]
+        choices, is_real = self.choices, self.options["math"] != "bf16-emulated"
+        groups = [{"name": name, "precision": choices.kind if name in chosen else "f32",
+                   "error": 0.0, "groups": 1, **self._measured(name)} for name in choices.names]
         return {
-            "model": self.name, "tolerance": self.tolerance, "error": error,
+            "model": self.name, "tolerance": self.tolerance, "error": error, "kind": choices.kind,
             "math": self.options["math"], "groups": groups,
-            "seconds": sum(exact for exact, _ in self.seconds.values()),
-            "saved": self._saved(chosen), "run_seconds": runs, "compiled": self.compiled,
+            "seconds": choices.whole, "saved": choices.saved(chosen),
+            "run_seconds": self._time_runs(chosen) if is_real else None, "compiled": self.compiled,
             "search_seconds": time.perf_counter() - self.begin,
             "data": {"random": self.samples.is_random, "searched": len(self.searched),
                      "held_out": sum(1 for _ in self.samples.held())

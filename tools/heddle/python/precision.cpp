@@ -11,8 +11,9 @@ namespace heddle::cli {
 
 void addPrecision(Parser app, PrecisionOptions &options) {
   app.add("--tolerance", &options.tolerance,
-          "round the factors of products to bf16 as far as no output is further than this from "
-          "float32, relative to the output's largest number (docs/guide/precision.md)")
+          "products of smaller numbers (--math bf16, the default, or int8) as far as no output is "
+          "further than this from float32, relative to the output's largest number "
+          "(docs/guide/precision.md)")
       .excludes("--training")
       .excludes("--gradient")
       .excludes("--plan")
@@ -27,7 +28,7 @@ void addPrecision(Parser app, PrecisionOptions &options) {
       .positive()
       .type("N")
       .needs("--tolerance");
-  app.addFlag("--each", &options.isEach, "measure the error of each group alone, too")
+  app.addFlag("--each", &options.isEach, "measure the error of each product alone")
       .needs("--tolerance");
 }
 

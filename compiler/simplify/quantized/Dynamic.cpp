@@ -1,0 +1,177 @@
+// Dynamic: products of floats with constant weights become products of 8-bit integers.
+//
+//   matmul(x, w)  =>  cast<f32>(matmul(cast<i32>(q), cast<i32>(c))) * s * t
+//   q = cast<i8>(round(x / s))
+//
+// s is the largest |element| of each row of x over 127, computed in each run, so that a row does
+// not depend on the others of its batch; t is that of each column of w, whose codes c are made
+// here. Weights that are integers of 8 bits times a number for each column get these integers back.
+// A row with NaN or an infinity gives NaN. ONNX's DynamicQuantizeLinear has one s for the whole of
+// x.
+
+#include "compiler/reference/Tensor.h"
+#include "compiler/simplify/Passes.h"
+#include "compiler/simplify/quantized/Operand.h"
+
+using namespace mlir;
+using namespace heddle::graph;
+
+namespace heddle::simplify {
+
+#define GEN_PASS_DEF_DYNAMICPASS
+#include "compiler/simplify/Passes.h.inc"
+namespace {
+
+constexpr int64_t kLeastDepth = 32, kLeastColumns = 16; // with less, rows take longer than products
+constexpr int64_t kMostDepth = 100000;                  // sums of as many products fit 32 bits
+constexpr double kLargest = 127;
+
+/// Weights as codes and a factor for each column.
+struct Codes {
+  std::vector<int8_t> codes; // [depth, columns]
+  std::vector<float> factors;
+};
+
+/// The number of steps from 0 to the largest |element| of a column: that with which all elements
+/// are whole, as those of integers are, else 127.
+double stepsOf(ArrayRef<double> numbers, int64_t column, int64_t columns, double largest) {
+  constexpr double kWhole = 1e-3;
+  bool hasLargest = false; // 128 steps reach below 0 only
+  for (size_t i = column; i < numbers.size(); i += columns)
+    hasLargest |= numbers[i] == largest;
+  for (int64_t steps = hasLargest ? 127 : 128; steps >= 32; --steps) {
+    auto isWhole = [&](size_t i) {
+      double place = numbers[i] / largest * steps;
+      return std::abs(place - std::nearbyint(place)) < kWhole;
+    };
+    size_t i = column;
+    while (i < numbers.size() && isWhole(i))
+      i += columns;
+    if (i >= numbers.size())
+      return steps;
+  }
+  return kLargest;
+}
+
+std::optional<Codes> codesOf(ArrayRef<double> numbers, int64_t columns) {
+  Codes made{std::vector<int8_t>(numbers.size()), std::vector<float>(columns)};
+  for (int64_t column = 0; column < columns; ++column) {
+    double largest = 0;
+    for (size_t i = column; i < numbers.size(); i += columns) {
+      if (!std::isfinite(numbers[i]))
+        return std::nullopt;
+      largest = std::max(largest, std::abs(numbers[i]));
+    }
+    if (largest == 0)
+      continue;
+    double steps = stepsOf(numbers, column, columns, largest);
+    made.factors[column] = static_cast<float>(largest / steps);
+    for (size_t i = column; i < numbers.size(); i += columns)
+      made.codes[i] = static_cast<int8_t>(std::nearbyint(numbers[i] / largest * steps));
+  }
+  return made;
+}
+
+/// Whether the product may become one of integers.
+bool isWanted(MatmulOp op) {
+  DimVector a = dimsOf(op.getA()), b = dimsOf(op.getB());
+  if (!elementOf(op.getA()).isF32() || !elementOf(op.getB()).isF32() || a.size() < 2 ||
+      b.size() > a.size())
+    return false;
+  auto depth = b[b.size() - 2].constant(), columns = b.back().constant();
+  return depth && columns && *depth >= kLeastDepth && *depth <= kMostDepth &&
+         *columns >= kLeastColumns && elementCount(b) == Dim(*depth * *columns) && !readSides(op);
+}
+
+template <typename T>
+Value constantOf(Build &build, ArrayRef<int64_t> sizes, Type element, ArrayRef<T> numbers) {
+  auto tensor = RankedTensorType::get(sizes, element);
+  ArrayRef<char> bytes(reinterpret_cast<const char *>(numbers.data()), numbers.size() * sizeof(T));
+  return build.make<ConstantOp>(tensor, constantAttr(tensor, bytes));
+}
+
+/// Rows as integers, which are 128 more where they have no sign, and the factor of each row.
+std::pair<Value, Value> rowsOf(Build &build, Value x, bool isUnsigned) {
+  DimVector dims = dimsOf(x);
+  Value magnitudes = build.unary<AbsOp>(x);
+  Value most = build.make<ReduceMaxOp>(magnitudes, ArrayRef<int64_t>{int64_t(dims.size()) - 1},
+                                       /*keepDims=*/true);
+  Value isZero = build.compare<EqualOp>(most, build.zeros(most));
+  most = build.select(isZero, build.like(most, 1), most);
+  // Adding the largest number times 0 makes NaN of an infinity.
+  Value factors = build.add(build.mul(most, 1 / kLargest), build.mul(most, 0));
+  Value places = build.unary<RoundOp>(build.div(x, build.broadcast(factors, dims)));
+  double zero = isUnsigned ? 128 : 0;
+  if (isUnsigned)
+    places = build.add(places, zero);
+  places = build.binary<MaxOp>(places, build.like(places, zero - 128));
+  places = build.binary<MinOp>(places, build.like(places, zero + kLargest));
+  auto sign = isUnsigned ? IntegerType::Unsigned : IntegerType::Signless;
+  Value codes = build.cast(places, IntegerType::get(x.getContext(), 8, sign));
+  Value wide = build.cast(codes, build.builder.getI32Type());
+  return {isUnsigned ? build.sub(wide, build.like(wide, zero)) : wide, factors};
+}
+
+struct DynamicPass : impl::DynamicPassBase<DynamicPass> {
+  DynamicPass(Integers wanted, bool prefersUnsigned)
+      : wanted(std::move(wanted)), prefersUnsigned(prefersUnsigned) {}
+
+  void runOnOperation() override {
+    if (!wanted.all && wanted.names.empty())
+      return;
+    SmallVector<MatmulOp> products;
+    getOperation().walk([&](MatmulOp op) { products.push_back(op); });
+    NamedAttrList made;
+    Builder builder(&getContext());
+    for (MatmulOp op : products) {
+      std::string name = sourceName(op->getLoc());
+      if (name.empty() || !isWanted(op))
+        continue;
+      auto numbers = numbersOf(op.getB());
+      if (!numbers)
+        continue;
+      bool isMade = (wanted.all || wanted.names.count(name)) &&
+                    replace(op, reference::load<double>(*numbers));
+      if (auto known = dyn_cast_if_present<BoolAttr>(made.get(name)))
+        isMade |= known.getValue();
+      made.set(name, builder.getBoolAttr(isMade));
+    }
+    if (!made.empty())
+      getOperation()->setAttr(kIntegers, made.getDictionary(&getContext()));
+  }
+
+private:
+  bool replace(MatmulOp op, ArrayRef<double> numbers) {
+    int64_t columns = *dimsOf(op.getB()).back().constant();
+    auto weights = codesOf(numbers, columns);
+    if (!weights)
+      return false;
+    OpBuilder builder(op);
+    Build build(builder, op);
+    auto [rows, factors] = rowsOf(build, op.getA(), prefersUnsigned);
+    int64_t depth = numbers.size() / columns;
+    DimVector sizes = dimsOf(op.getResult());
+    Value codes =
+        build.cast(constantOf<int8_t>(build, {depth, columns}, builder.getI8Type(), weights->codes),
+                   builder.getI32Type());
+    codes = build.reshape(codes, dimsOf(op.getB()));
+    Value sums = build.typed<MatmulOp>(sizes, builder.getI32Type(), rows, codes);
+    Value scales = constantOf<float>(build, {columns}, builder.getF32Type(), weights->factors);
+    Value result = build.mul(build.cast(sums, builder.getF32Type()),
+                             build.along(scales, sizes.size() - 1, sizes));
+    op.replaceAllUsesWith(build.mul(result, build.broadcast(factors, sizes)));
+    op.erase();
+    return true;
+  }
+
+  Integers wanted;
+  bool prefersUnsigned;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createDynamicPass(Integers wanted, bool prefersUnsigned) {
+  return std::make_unique<DynamicPass>(std::move(wanted), prefersUnsigned);
+}
+
+} // namespace heddle::simplify
