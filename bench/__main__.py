@@ -152,6 +152,10 @@ BENCHMARKS = {
         "how fast and how far from f32 are models in bf16 and int8, beside OpenVINO as it comes "
         "and ONNX Runtime?",
         "--models kws_fp32 --threads 1 --seconds 0.1 --rounds 1", PEERS),
+    "tolerance": Benchmark(
+        "precision.tolerance",
+        "does what --tolerance chooses hold its bound on unseen inputs, and what is it worth?",
+        "--models kws_fp32 --unseen 2"),
     "weights": Benchmark(
         "quantize.weights",
         "how near to f32 are language models whose weights have 4 bits, by Heddle's methods and by "

@@ -46,6 +46,7 @@ class Report:
     @staticmethod
     def _row(group):
         others = group["groups"] - 1
+        beside = f" with {others} other{'s' * (others > 1)}" if others else ""
         return (group["name"], group["precision"], f"{1e6 * group['seconds']:.1f}",
                 f"{1e6 * group['saved']:.1f}",
-                f"{group['error']:.3g}" + (f" with {others} other{'s' * (others > 1)}" if others else ""))
+                f"{group['error']:.3g}{beside}")
