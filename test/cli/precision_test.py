@@ -166,3 +166,19 @@ def test_attention_rounds_its_factors(tmp_path):
         assert worst(short, factors) < 2**-8 and 1e-4 < worst(short, exact) < 2e-2
     table = heddle("explain", path, "--math", "bf16-emulated").output
     assert "attention, bf16" in table
+
+
+@pytest.mark.parametrize("math, bound", [("bf16-emulated", 2e-3), ("int8", 2e-2)])
+def test_models_of_f16_have_smaller_products(tmp_path, math, bound):
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float16[n, 96] x) => (float16[n, 80] y) { y = MatMul(x, w) }""")
+    numbers = np.random.default_rng(5)
+    weight = numbers.normal(size=(96, 80)).astype(np.float16)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    path = save(model, tmp_path / "m.onnx")
+    x = numbers.normal(size=(7, 96)).astype(np.float16)
+    factors = [rounded(each) if math != "int8" else each for each in (x, weight)]
+    wanted = np.matmul(*[each.astype(np.float64) for each in factors])
+    assert worst(package.compile(path, math=math)(x), wanted) < bound
+    plan = plan_of(path, "--math", math)
+    assert plan.get("integers") or "bf16" in [each.get("precision") for each in plan["groups"]]
