@@ -99,12 +99,16 @@ TEST_F(Plans, readAsTheyWereWritten) {
   EXPECT_EQ(written.groups[1].card, "reduce_rows");
   written.groups[0].parts = {{"dot_1", {0, 2}}, {"exp_1", {1}}};
   written.groups[0].mechanism = "contraction";
+  written.groups[0].measured = {{"error", 1e-3}, {"saved", 2.5e-6}};
+  written.integers = {"dot_1"};
   std::string text = written.str();
-  EXPECT_EQ(StringRef(text).count('\n'), 5u) << text;
+  EXPECT_EQ(StringRef(text).count('\n'), 6u) << text;
   Plan read = llvm::cantFail(plan::parsePlan(text, "p.json"));
   EXPECT_EQ(read.str(), text);
   EXPECT_EQ(read.groups[0].knobs, written.groups[0].knobs);
   EXPECT_EQ(read.groups[0].parts, written.groups[0].parts);
+  EXPECT_EQ(read.groups[0].measured, written.groups[0].measured);
+  EXPECT_EQ(read.integers, written.integers);
 }
 
 TEST_F(Plans, areReplayed) {
@@ -248,8 +252,12 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
   EXPECT_EQ(
       replayGroup("\"cart\": \"matmul\""),
       "p.json:1: group 'dense': error: unknown field 'cart'; did you mean 'card'? known: name, "
-      "ops, key, card, card_hash, knobs, versions, order, device, precision, region, again, parts, "
-      "mechanism");
+      "ops, key, card, card_hash, knobs, versions, order, device, precision, measured, region, "
+      "again, parts, mechanism");
+  EXPECT_EQ(
+      replayGroup("\"measured\": {\"error\": \"x\"}"),
+      "p.json:1: group 'dense': error: 'measured' is {\"error\":\"x\"}, but must be an object "
+      "of numbers");
   for (StringRef number : {"\"x\"", "8.5", "7e+79", "18446744073709551615"})
     EXPECT_EQ(replayGroup(("\"knobs\": {\"m\": " + number + "}").str()),
               "p.json:1: group 'dense': error: 'knobs' is {\"m\":" + number.str() +
