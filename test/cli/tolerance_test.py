@@ -180,6 +180,16 @@ def test_samples_that_say_nothing_are_refused(tmp_path, x, says):
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize("math", ["bf16-emulated", "int8"])
+def test_a_model_without_products_is_as_it_was(tmp_path, math):
+    model = save(onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float[n, 64] x) => (float[n, 64] y) { y = Exp(x) }"""), tmp_path / "m.onnx")
+    done = heddle("compile", model, "--tolerance", "0.1", "--math", math, "-o", tmp_path / "m.so")
+    assert done.status == OK, done.errors
+    assert "no product of the model can be in" in done.output
+    np.testing.assert_allclose(package.load(tmp_path / "m.so")(samples()), np.exp(samples()), 1e-6)
+
+
 def test_options_that_cannot_be_are_refused(tmp_path):
     model = make_model(tmp_path / "m.onnx")
     with pytest.raises(package.UsageError, match="`plan` is no option of choosing precisions"):

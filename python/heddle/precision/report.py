@@ -11,6 +11,9 @@ class Report:
         self.facts = facts
 
     def __str__(self):
+        if not self.facts["groups"]:
+            return (f"precision  no product of the model can be in {self.facts['kind']}; 'heddle "
+                    "explain' says what computes them")
         return "\n".join([*self._head(), *self._groups()])
 
     def _head(self):
