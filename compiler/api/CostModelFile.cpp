@@ -73,13 +73,19 @@ public:
       scores.outside.assign(candidates.size(), static_cast<double>(group.ops.size()));
       return scores;
     }
-    auto results = run(group, candidates);
+    std::vector<std::vector<double>> known(candidates.begin(), candidates.end());
+    for (std::vector<double> &each : known)
+      each.resize(std::min(learned, each.size()));
+    auto results = run(group, known);
     if (!results)
       return results.takeError();
     scores.logarithms.assign((*results)[0].begin(), (*results)[0].end());
     scores.outside.assign((*results)[1].begin(), (*results)[1].end());
     if (scores.logarithms.size() != candidates.size() || scores.outside.size() != candidates.size())
       return makeError(ErrorCode::Refused, "it gives other than one score for each candidate");
+    for (auto [outside, each] : llvm::zip(scores.outside, candidates)) // what it cannot tell apart
+      for (size_t i = learned; i < each.size(); ++i)
+        outside += each[i] != 0;
     return scores;
   }
 
@@ -110,7 +116,9 @@ private:
       const heddle_value_t *value = heddle_module_input(module, input);
       return value->rank > 0 ? value->dims[value->rank - 1].value : -1;
     };
-    if (widthOf(1) != static_cast<int64_t>(nodeWidth) || widthOf(5) != static_cast<int64_t>(width))
+    learned = static_cast<size_t>(std::max<int64_t>(0, widthOf(5)));
+    if (widthOf(1) != static_cast<int64_t>(nodeWidth) || learned > width ||
+        learned + learn::kAddedFeatures < width)
       return makeError(ErrorCode::Refused, "it has learned " + Twine(widthOf(1)) +
                                                " features of "
                                                "nodes and " +
@@ -118,7 +126,7 @@ private:
                                                " of candidates, this heddle has " +
                                                Twine(nodeWidth) + " and " + Twine(width));
     learn::GroupFeatures one{{0}, {std::vector<double>(nodeWidth)}, {}};
-    auto results = run(one, std::vector<double>(width));
+    auto results = run(one, std::vector<double>(learned));
     if (!results)
       return results.takeError();
     ArrayRef<float> version = (*results)[2];
@@ -186,7 +194,8 @@ private:
 
   heddle_module_t *module = nullptr;
   heddle_session_t *session = nullptr;
-  int64_t words = 1; // size of its vocabulary
+  int64_t words = 1;  // size of its vocabulary
+  size_t learned = 0; // features of candidates
 };
 } // namespace
 

@@ -95,6 +95,11 @@ heddle_status_t *heddle_tune(const char *path, const heddle_compile_options_t *g
                        "error: '--ragged " + options->ragged.front() +
                            "': groups of rows are not tuned yet; tune the model without it: its "
                            "records serve the groups of tokens as well");
+    if (options->shortFloats == program::ShortFloats::Emulated)
+      return makeError(ErrorCode::Usage,
+                       "error: --math bf16-emulated: tuning measures time, and that of emulated "
+                       "products says nothing of a machine that has them\nnote: tune without "
+                       "--math, or on such a machine with '--math bf16'");
     options->jobs = std::min(options->jobs, 1); // a pool of threads would not survive a fork
     options->cache = nullptr; // a candidate is compiled once, in a process that ends without notice
     if (options->recordsPath.empty())

@@ -11,6 +11,9 @@ using namespace mlir;
 namespace heddle::estimate {
 
 static constexpr double kCostly = 16; // operations of a function of the mathematical library
+// Operations of rounding an element to bf16: seven of integers, of which a core begins more than
+// twice as many in a cycle as the rate of other operations says.
+static constexpr double kRounding = 3;
 
 Work workOf(ArrayRef<Operation *> ops, ValueRange results,
             llvm::function_ref<double(const graph::Dim &)> valueOf) {
@@ -29,9 +32,30 @@ Work workOf(ArrayRef<Operation *> ops, ValueRange results,
   return work;
 }
 
+Work shortened(Work work, ArrayRef<Operation *> ops,
+               llvm::function_ref<double(const graph::Dim &)> valueOf) {
+  work.shorts = std::exchange(work.products, 0);
+  llvm::SmallSetVector<Value, 4> factors;
+  for (Operation *op : ops) {
+    if (!graph::isContraction(op))
+      continue;
+    Value weights = weightsOf(op);
+    factors.insert(op->getOperand(0));
+    if (weights)
+      work.bytes -= valueOf(bytesOf(weights)) / 2;
+    else
+      factors.insert(op->getOperand(1));
+  }
+  for (Value factor : factors)
+    if (graph::elementOf(factor).isF32())
+      work.others += kRounding * valueOf(graph::elementCount(graph::dimsOf(factor)));
+  return work;
+}
+
 double secondsOf(const Work &work, const program::Machine &machine) {
   const program::Rates &rates = machine.rates;
-  return rates.launch + std::max(work.products / rates.products + work.others / rates.others,
+  return rates.launch + std::max(work.products / rates.products + work.shorts / rates.shorts +
+                                     work.others / rates.others,
                                  work.bytes / rates.bytes);
 }
 

@@ -13,12 +13,18 @@ namespace heddle::estimate {
 struct Work {
   double products = 0, others = 0; // operations
   double bytes = 0;                // that are read and written
+  double shorts = 0;               // operations of products of bf16
 };
 
 /// Work of ops whose `results` are stored: tensors that the ops do not compute are read once each.
 /// `valueOf` gives the value of a size.
 Work workOf(llvm::ArrayRef<mlir::Operation *> ops, mlir::ValueRange results,
             llvm::function_ref<double(const graph::Dim &)> valueOf);
+
+/// Work with factors of products rounded to bf16: each element of a factor is rounded
+/// once, but for weights, which are kept so.
+Work shortened(Work work, llvm::ArrayRef<mlir::Operation *> ops,
+               llvm::function_ref<double(const graph::Dim &)> valueOf);
 
 /// A roofline: the start of the kernel, and the slower of arithmetic and memory.
 double secondsOf(const Work &work, const program::Machine &machine);

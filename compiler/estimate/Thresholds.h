@@ -42,6 +42,12 @@ inline constexpr Threshold kIdleTaps = {
     "idle_taps", "taps in a convolution's border are left out if they are more than one in so many",
     32};
 
+inline constexpr Threshold kShortSaving = {
+    "bf16_saving",
+    "percent of its time, by a roofline, that products of bf16 save a group at least; 0: factors "
+    "are rounded wherever they can be",
+    2, 0, 100};
+
 // Attention (2026-11-21-attention.md).
 inline constexpr Threshold kAttentionTasks = {
     "attention_tasks", "fewer heads than this share their rows among workers", 8};

@@ -19,6 +19,17 @@ Dim bytesOf(Value tensor) {
   return graph::elementCount(graph::dimsOf(tensor)) * Dim(graph::bytesOf(graph::elementOf(tensor)));
 }
 
+Value weightsOf(Operation *product) {
+  if (!graph::isContraction(product))
+    return {};
+  Value right = product->getOperand(1);
+  while (auto transpose = right.getDefiningOp<graph::TransposeOp>())
+    right = transpose.getX();
+  auto constant = right.getDefiningOp<graph::ConstantOp>();
+  bool isPlain = constant && !isa<graph::StoredAttr>(constant.getValue());
+  return isPlain && graph::elementOf(right).isF32() ? right : Value();
+}
+
 /// Elements that an op takes of its operand: those of its result where it picks some.
 static Dim takenOf(OpOperand &use) {
   Operation *op = use.getOwner();
@@ -38,10 +49,14 @@ std::vector<GroupInput> inputsOf(graph::GroupOp group) {
         taken[use.get()] = taken[use.get()] + takenOf(use);
     }
   });
+  llvm::SmallPtrSet<Value, 4> halved;
+  if (group.isShort())
+    group.walk([&](Operation *op) { halved.insert(weightsOf(op)); });
   std::vector<GroupInput> inputs;
   for (auto &[value, count] : taken) {
     Dim taking = count * Dim(graph::bytesOf(graph::elementOf(value)));
-    inputs.push_back({value, Dim::min(bytesOf(value), taking)});
+    Dim bytes = Dim::min(bytesOf(value), taking);
+    inputs.push_back({value, halved.contains(value) ? bytes.floorDiv(Dim(2)) : bytes});
   }
   return inputs;
 }

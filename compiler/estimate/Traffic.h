@@ -13,10 +13,14 @@ struct GroupInput {
   graph::Dim bytes; // that are read: all, or what gathers and slices take of it
 };
 
-/// Each tensor once, in the order in which the group's ops name them.
+/// Each tensor once, in the order in which the group's ops name them. Weights of a group whose
+/// factors are bf16 are kept as such.
 std::vector<GroupInput> inputsOf(graph::GroupOp group);
 
 graph::Dim bytesOf(mlir::Value tensor);
+/// The weights of f32 that a product takes as its right factor, and keeps as bf16 if it rounds its
+/// factors; null if there are none.
+mlir::Value weightsOf(mlir::Operation *product);
 
 /// Floating point operations: a product and its addition are two; any other op is one per element
 /// of its result, a reduction one per element of its operand. Moving elements is none.

@@ -237,7 +237,7 @@ static KnobValues knobsThatMatter(const Record &record, const mechanism::Mechani
 /// Lists candidates; those that are one program count once, as the default or the first.
 Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
   Json candidates = Json::array();
-  std::set<std::tuple<std::string, std::string, KnobValues>> seen;
+  std::set<std::tuple<std::string, std::string, KnobValues, bool>> seen;
   auto base = llvm::find_if(trials, [](const Record &record) {
     return records::textOf(record) == StringRef(record.base).split(';').first;
   });
@@ -248,7 +248,8 @@ Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
       leftOut["candidates that failed"] += 1;
       continue;
     }
-    Candidate candidate{group.getMechanism().value_or(""), !record.card.empty(), record.knobs};
+    Candidate candidate{group.getMechanism().value_or(""), !record.card.empty(), record.knobs,
+                        record.isShort};
     if (candidate.hasCard) {
       auto known = mechanisms.find({record.card, record.cardHash});
       if (known == mechanisms.end()) {
@@ -258,13 +259,14 @@ Json Corpus::candidatesOf(graph::GroupOp group, std::vector<Record> trials) {
       candidate.mechanism = known->second;
     }
     KnobValues knobs = knobsThatMatter(record, mechanism::find(candidate.mechanism));
-    if (!seen.insert({record.card, record.cardHash, knobs}).second) {
+    if (!seen.insert({record.card, record.cardHash, knobs, record.isShort}).second) {
       leftOut["candidates that are another one's program for one thread"] += 1;
       continue;
     }
     candidates.push_back({{"card", record.card},
                           {"mechanism", candidate.mechanism.str()},
                           {"knobs", record.knobs.empty() ? Json::object() : Json(record.knobs)},
+                          {"precision", record.isShort ? "bf16" : "f32"},
                           {"seconds", record.seconds},
                           {"speedup", record.speedup},
                           {"confirmed", record.isConfirmed},

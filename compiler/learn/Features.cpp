@@ -274,6 +274,7 @@ static Numbers numbersOf(const Totals &totals, const Extents &extents, double op
   addTiling(estimate::tilingOf(extents, mechanism::find(candidate.mechanism), candidate.knobs,
                                machine, totals.flops, totals.elements),
             extents, opsPerElement, machine, totals, numbers);
+  numbers.add("has_bf16", candidate.isShort);
   return numbers;
 }
 

@@ -12,8 +12,10 @@
 
 namespace heddle::learn {
 
-/// Counts up if a feature is added or changes its meaning. A cost model says which it has learned.
+/// Counts up if a feature changes its meaning. A cost model says which it has learned. A feature of
+/// candidates that is added is the last one: what lacks it is a candidate for which it is 0.
 constexpr int64_t kFeaturesVersion = 1;
+constexpr size_t kAddedFeatures = 1; // of candidates, which the first models lack
 
 /// The numbers are rounded to 1e-4, so that a file of them is small and as exact as they are.
 struct GroupFeatures {
@@ -30,6 +32,7 @@ struct Candidate {
   llvm::StringRef mechanism; // without a card, that which the group is made for
   bool hasCard = false;
   warehouse::KnobValues knobs;
+  bool isShort = false; // factors of products are rounded to bf16
 };
 
 /// The nodes of a group with constant sizes: its operands, in the order in which its ops read them,

@@ -260,6 +260,24 @@ TEST_F(Features, AreThoseOfProgramsThatDiffer) {
   }
 }
 
+TEST_F(Features, TellPrecisionsApart) {
+  graph::GroupOp group = product();
+  Record rounded = trial(group, 8, 1e-3);
+  rounded.isShort = true;
+  write({trial(group, 8, 2e-3), rounded}, group);
+  auto text = learn::featuresJson(path, {"cpu", 1, std::nullopt});
+  ASSERT_TRUE(bool(text)) << llvm::toString(text.takeError());
+  Json json = Json::parse(*text), found = json["groups"][0]["candidates"];
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(json["candidate_features"].back(), "has_bf16");
+  for (bool isShort : {false, true}) {
+    EXPECT_EQ(found[size_t(isShort)]["precision"], isShort ? "bf16" : "f32");
+    EXPECT_EQ(found[size_t(isShort)]["features"].back(), isShort ? 1 : 0);
+    found[size_t(isShort)]["features"].erase(learn::candidateNames().size() - 1);
+  }
+  EXPECT_EQ(found[0]["features"], found[1]["features"]) << "old features are as they were";
+}
+
 TEST_F(Features, TakeDynamicSizesAsMeasured) {
   std::string text = kText.str();
   for (auto [hole, filling] :

@@ -30,7 +30,7 @@ static std::vector<Choice> expanded(ArrayRef<Scored> from, ArrayRef<warehouse::K
   for (const Scored &each : from)
     for (int64_t first : knobs.front().domain)
       for (int64_t second : knobs.back().domain) {
-        Choice choice{each.choice.card, each.choice.knobs};
+        Choice choice = each.choice;
         choice.knobs[knobs.front().name] = first;
         choice.knobs[knobs.back().name] = second; // a single knob is both
         if (seen.insert(choice.knobs).second)
@@ -58,9 +58,10 @@ static bool isPlausible(const Scored &candidate, const Scored &base) {
 }
 
 /// The best knobs of a card, from `begin` on; nullopt if none are plausible.
-static llvm::Expected<std::optional<Scored>> bestOf(Scorer &scorer, const Card &card,
-                                                    KnobValues begin, const Scored &base) {
-  auto beam = scorer.scored(Choice{&card, std::move(begin)});
+static llvm::Expected<std::optional<Scored>> bestOf(Scorer &scorer, const Choice &begin,
+                                                    const Scored &base) {
+  const Card &card = *begin.card;
+  auto beam = scorer.scored(begin);
   if (!beam)
     return beam.takeError();
   for (size_t i = 0; i < card.knobs.size(); i += 2) {
@@ -132,14 +133,21 @@ llvm::Expected<Decision> LearnedChooser::decide(graph::GroupOp group,
     if (!offer.isOffered() || card.knobs.empty() ||
         !(isOwn || (card.priority >= 0 && isJudged(card))))
       continue;
-    KnobValues begin;
+    Choice begin{&card, {}};
     for (const warehouse::Knob &knob : card.knobs)
-      begin[knob.name] = knob.initial;
-    auto found = bestOf(scorer, card, isOwn ? base.knobs : begin, known->front());
-    if (!found)
-      return found.takeError();
-    if (*found && (!best || isFaster(**found, *best)))
-      best = std::move(**found);
+      begin.knobs[knob.name] = knob.initial;
+    if (isOwn)
+      begin.knobs = base.knobs;
+    for (bool isShort : {false, true}) {
+      begin.isShort = isShort;
+      if (isShort && (!mayRound || !plan::whyNotShort(begin, group, machine).empty()))
+        continue;
+      auto found = bestOf(scorer, begin, known->front());
+      if (!found)
+        return found.takeError();
+      if (*found && (!best || isFaster(**found, *best)))
+        best = std::move(**found);
+    }
   }
   if (!best)
     return keep("no card has other knobs for it that a roofline finds as good");
@@ -151,6 +159,8 @@ llvm::Expected<Decision> LearnedChooser::decide(graph::GroupOp group,
   if (!(decision.speedup >= kPromise))
     return keep("too little is to be gained");
   decision.choice = best->choice;
+  if (!base.whyPrecision.empty() || best->choice.isShort)
+    decision.choice.whyPrecision = "the cost model says so";
   if (llvm::Error error = addMoved(scorer, *best, old, decision))
     return std::move(error);
   return decision;

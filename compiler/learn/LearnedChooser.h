@@ -31,8 +31,10 @@ public:
   static constexpr double kPromise = 1.2;
 
   using IsMeasured = std::function<llvm::Expected<bool>(graph::GroupOp)>;
-  LearnedChooser(Model &model, plan::Chooser &otherwise, IsMeasured isMeasured)
-      : model(model), otherwise(otherwise), isMeasured(std::move(isMeasured)) {}
+  /// `mayRound`: candidates may have factors of bf16.
+  LearnedChooser(Model &model, plan::Chooser &otherwise, IsMeasured isMeasured,
+                 bool mayRound = false)
+      : model(model), otherwise(otherwise), isMeasured(std::move(isMeasured)), mayRound(mayRound) {}
   llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                       const program::Machine &machine) override;
 
@@ -46,6 +48,7 @@ private:
   Model &model;
   plan::Chooser &otherwise;
   IsMeasured isMeasured;
+  bool mayRound;
   std::map<std::string, Decision> made;
 };
 

@@ -153,6 +153,27 @@ TEST_F(Choosers, SayWhichFeaturesMovedTheScore) {
     EXPECT_EQ(factor, 1) << feature;
 }
 
+TEST_F(Choosers, RoundFactorsWhereTheyMay) {
+  model.logarithm = [](auto &features) { return FakeModel::at(features, "has_bf16") ? -1 : 0; };
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  graph::GroupOp group = product();
+  auto chosen = [&](bool mayRound) {
+    chooser.emplace(model, byRule, [](graph::GroupOp) { return false; }, mayRound);
+    return llvm::cantFail(chooser->choose(group, cards.offer(group), machine));
+  };
+  EXPECT_FALSE(chosen(false).isShort);
+  plan::Choice choice = chosen(true);
+  EXPECT_TRUE(choice.isShort);
+  EXPECT_EQ(choice.whyPrecision, "the cost model says so");
+  EXPECT_EQ(decision().moved.front().first, "has_bf16");
+  model.outside = [](auto &features) { return FakeModel::at(features, "has_bf16"); };
+  EXPECT_FALSE(chosen(true).isShort) << "a model of f32 alone";
+  model.outside = [](auto &) { return 0; };
+  machine.shortFloats = program::ShortFloats::None;
+  EXPECT_FALSE(chosen(true).isShort);
+}
+
 TEST_F(Choosers, KeepTheOtherChoiceWhereLittleIsPromised) {
   model.logarithm = [](auto &features) {
     return FakeModel::knob(features, "knob_tiles") == 8 ? 0 : 0.04;

@@ -17,7 +17,8 @@ using warehouse::Knob;
 static constexpr size_t kAtOnce = 256; // candidates that the model sees together
 
 std::vector<double> Scorer::featuresOfChoice(const Choice &choice) {
-  Candidate candidate{group.getMechanism().value_or(""), choice.card != nullptr, choice.knobs};
+  Candidate candidate{group.getMechanism().value_or(""), choice.card != nullptr, choice.knobs,
+                      choice.isShort};
   if (choice.card)
     candidate.mechanism = choice.card->mechanism->name;
   return featuresOf(group, candidate, machine);

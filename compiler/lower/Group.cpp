@@ -2,6 +2,7 @@
 
 #include "compiler/lower/Schedule.h"
 
+#include "compiler/estimate/Precision.h"
 #include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Versions.h"
 #include "compiler/support/Error.h"
@@ -124,10 +125,11 @@ static Refusal refusal(Block *group, const Schedule &schedule, const program::Ma
             verdict.why.empty()
                 ? ("the mechanism '" + schedule.mechanism->name + "' needs more than it has").str()
                 : verdict.why};
-  if (schedule.isShort && !schedule.mechanism->takesShort)
-    return {Kind::NotServed, ("the mechanism '" + schedule.mechanism->name +
-                              "' multiplies no factors of bf16, which its precision asks for")
-                                 .str()};
+  if (schedule.isShort)
+    if (std::string why =
+            estimate::whyNotShort(*schedule.mechanism, mechanism::opsOf(*group), machine);
+        !why.empty())
+      return {Kind::NotServed, "its precision is bf16, but " + why};
   OwningOpRef<ModuleOp> nowhere = ModuleOp::create(UnknownLoc::get(group->front().getContext()));
   KernelBuilder kernel(*nowhere, "trial", nowhere->getLoc(), machine);
   kernel.isTrial = true;

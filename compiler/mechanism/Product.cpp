@@ -314,7 +314,7 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
   return std::move(reader.product);
 }
 
-std::string whyNotShort(const Product &product) {
+static std::string whyNotShort(const Product &product) {
   for (Value factor : product.root->getOperands().take_front(2))
     if (Type element = graph::elementOf(factor); !element.isF32()) {
       std::string text;

@@ -58,9 +58,8 @@ struct Product {
 /// what lies between has to be computed element by element or read from memory.
 std::optional<Product> readProduct(Ops ops, mlir::ValueRange results, std::string &why);
 
-/// Why the factors of the product cannot be rounded to bf16; "" if they can.
-std::string whyNotShort(const Product &product);
-/// Why those of the one product of these ops, which the mechanism carries out, cannot.
+/// Why the factors of the products of these ops, which the mechanism carries out, cannot be rounded
+/// to bf16; "" if they can.
 std::string whyNotShort(const Mechanism &mechanism, Ops ops);
 
 /// Whether they have a product that is read in several parts only, as gates are.

@@ -41,39 +41,41 @@ llvm::Expected<std::unique_ptr<Deciders>> Deciders::load(const CompileOptions &o
   if (!cards)
     return cards.takeError();
   auto made = std::make_unique<Deciders>(std::move(*cards));
+  bool isShort = options.shortFloats != program::ShortFloats::None;
+  plan::Chooser *last = &made->byRule;
+  if (isShort)
+    last = &made->shortly.emplace(*last);
   if (!options.recordsPath.empty()) {
     auto opened = records::Records::open(options.recordsPath, records::Records::Access::Read);
     if (!opened)
       return opened.takeError();
     made->records = std::move(*opened);
     made->byRecords.emplace(*made->records, compiled.target->identity,
-                            records::threadsOf(options.threads), made->byRule);
-  }
-  plan::Chooser *last = &made->byRule;
-  if (made->byRecords)
+                            records::threadsOf(options.threads), made->byRule,
+                            isShort ? last : nullptr);
     last = &*made->byRecords;
+  }
   if (options.costModel) {
     auto isMeasured = [&deciders = *made, target = compiled.target->identity,
-                       threads = records::threadsOf(options.threads)](graph::GroupOp group) {
-      return deciders.isMeasured(group, target, threads);
+                       threads = records::threadsOf(options.threads),
+                       isShort](graph::GroupOp group) {
+      return deciders.isMeasured(group, target, threads, isShort);
     };
-    last = &made->byCost.emplace(*options.costModel, *last, isMeasured);
+    last = &made->byCost.emplace(*options.costModel, *last, isMeasured, isShort);
   }
-  if (options.shortFloats != program::ShortFloats::None)
-    last = &made->shortly.emplace(*last);
   made->byPlan.emplace(*compiled.given, *last);
   return made;
 }
 
 llvm::Expected<bool> Deciders::isMeasured(graph::GroupOp group, const std::string &target,
-                                          int64_t threads) {
+                                          int64_t threads, bool isShort) {
   if (!records)
     return false;
   auto found = records->find({records::keyOf(group).hash, target, threads});
   if (!found)
     return found.takeError();
-  return llvm::any_of(*found, [](const records::Record &record) {
-    return record.isConfirmed && record.speedup != 1;
+  return llvm::any_of(*found, [&](const records::Record &record) {
+    return record.isConfirmed && record.speedup != 1 && (isShort || !record.isShort);
   });
 }
 
@@ -81,7 +83,10 @@ static Json describe(const plan::Choice &choice) {
   Json knobs = Json::object();
   for (auto &[name, value] : choice.knobs)
     knobs[name] = value;
-  return {{"card", choice.card ? Json(choice.card->name) : nullptr}, {"knobs", knobs}};
+  Json json = {{"card", choice.card ? Json(choice.card->name) : nullptr}, {"knobs", knobs}};
+  if (choice.isShort)
+    json["precision"] = graph::GroupOp::kShort;
+  return json;
 }
 
 std::string Deciders::costJson(const CompileOptions &options) const {

@@ -27,8 +27,10 @@ struct Deciders {
   std::string costJson(const CompileOptions &options) const;
 
 private:
-  /// Whether records have measured the group at length: its default choice alone says nothing.
-  llvm::Expected<bool> isMeasured(graph::GroupOp group, const std::string &target, int64_t threads);
+  /// Whether records have measured the group at length: its default choice alone says nothing, and
+  /// neither does bf16 unless factors may be rounded.
+  llvm::Expected<bool> isMeasured(graph::GroupOp group, const std::string &target, int64_t threads,
+                                  bool isShort);
 };
 
 } // namespace heddle

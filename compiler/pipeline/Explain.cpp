@@ -199,6 +199,17 @@ Json Explainer::rowsJson() {
            balance.all > 0 ? Json(double(balance.most) / double(balance.all)) : Json(nullptr)}};
 }
 
+static std::string mathOf(const Compiled &compiled) {
+  switch (compiled.shortFloats) {
+  case program::ShortFloats::None:
+    return compiled.isStrict ? "strict" : "fast";
+  case program::ShortFloats::Emulated:
+    return "bf16-emulated";
+  case program::ShortFloats::Native:
+    return "bf16";
+  }
+}
+
 /// The type without its encoding: "2x?x768xf32" has the names of its sizes instead.
 static std::string typeOf(Value value) {
   std::string text;
@@ -282,6 +293,8 @@ Json Explainer::groupOf(int64_t number) {
   json["mechanism"] = used ? used->name.str() : "";
   json["precision"] = group.isShort() ? Json(graph::GroupOp::kShort.str()) : Json(nullptr);
   json["measured"] = settings["measured"].value(group.getName().str(), Json());
+  auto why = compiled.whyPrecision.find(group.getName().str());
+  json["why_precision"] = why == compiled.whyPrecision.end() ? Json(nullptr) : Json(why->second);
   json["is_fallback"] = isFallback;
   json["offers"] = Json::array();
   for (const warehouse::Offer &offer : cards.offer(group))
@@ -361,7 +374,7 @@ Json Explainer::write() {
   Json json = {{"model", compiled.program.model},
                {"target", compiled.target->name},
                {"vector_bits", compiled.machine.lanes * 32},
-               {"math", compiled.isStrict ? "strict" : "fast"},
+               {"math", mathOf(compiled)},
                {"subnormals", compiled.target->subnormals().str()},
                {"symbols", compiled.program.symbols},
                {"launches", compiled.program.launches},

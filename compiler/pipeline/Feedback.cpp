@@ -54,6 +54,7 @@ llvm::Error settleGroups(Compiled &compiled, plan::Plan &made) {
     for (plan::GroupPlan &line : made.groups)
       if (line.name == each.group) {
         line.card = line.cardHash = "";
+        line.isShort = false;
         line.knobs.clear();
         line.versions.clear();
       }

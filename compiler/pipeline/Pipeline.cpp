@@ -166,6 +166,7 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   unsigned workers = std::max(1u, std::thread::hardware_concurrency());
   compiled.target = std::move(target);
   compiled.isStrict = options.isStrict;
+  compiled.shortFloats = options.shortFloats;
   compiled.plansOnly = options.plansOnly;
   compiled.scheduleFolders = options.scheduleFolders;
   compiled.program.isProfiled = options.isProfiled;

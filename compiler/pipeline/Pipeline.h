@@ -83,7 +83,9 @@ struct Compiled {
   std::shared_ptr<const target::Target> target;
   std::unique_ptr<target::Code> code; // null if it was only planned
   program::Machine machine;
-  bool isStrict = false; // no cards of `math = "fast"`
+  bool isStrict = false;                                         // no cards of `math = "fast"`
+  program::ShortFloats shortFloats = program::ShortFloats::None; // as the options ask
+  std::map<std::string, std::string> whyPrecision;               // of groups that have a choice
   bool plansOnly = false;
   std::vector<std::string> scheduleFolders;
   std::string fingerprint;                 // the model's, before anything was chosen

@@ -285,6 +285,10 @@ private:
       if (llvm::Error error = checkVersions(compiled, made))
         return error;
     }
+    compiled.whyPrecision.clear();
+    for (const plan::GroupPlan &line : made.groups)
+      if (!line.whyPrecision.empty())
+        compiled.whyPrecision[line.name] = line.whyPrecision;
     for (plan::GroupPlan &line : made.groups)
       for (const plan::Recomputation &each : again)
         if (each.name == line.name)

@@ -2,7 +2,7 @@
 
 #include "compiler/plan/Chooser.h"
 
-#include "compiler/mechanism/Product.h"
+#include "compiler/estimate/Precision.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -11,24 +11,24 @@ using namespace mlir;
 
 namespace heddle::plan {
 
-/// Why the factors of the group's products cannot be rounded to bf16 with this choice; "" if they
-/// can.
-static std::string whyNotShort(const Choice &choice, graph::GroupOp group,
-                               const program::Machine &machine) {
+std::string whyNotShort(const Choice &choice, graph::GroupOp group,
+                        const program::Machine &machine) {
   const mechanism::Mechanism *mechanism = choice.mechanismFor(group);
-  if (!mechanism)
-    return "it names no mechanism";
-  if (machine.on(choice.device).shortFloats == program::ShortFloats::None)
-    return "the target multiplies no bf16; '--math bf16-emulated' computes such products with "
-           "instructions of f32";
-  return mechanism::whyNotShort(*mechanism, mechanism::opsOf(group.getBody().front()));
+  return mechanism ? estimate::whyNotShort(*mechanism, mechanism::opsOf(group.getBody().front()),
+                                           machine.on(choice.device))
+                   : "it names no mechanism";
 }
 
 llvm::Expected<Choice> ShortChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                                             const program::Machine &machine) {
   auto choice = choices.choose(group, offers, machine);
-  if (choice)
-    choice->isShort = whyNotShort(*choice, group, machine).empty();
+  if (!choice || llvm::none_of(mechanism::opsOf(group.getBody().front()), graph::isContraction))
+    return choice;
+  estimate::Precision precision{false, whyNotShort(*choice, group, machine)};
+  if (precision.why.empty())
+    precision = estimate::precisionOf(group, machine.on(choice->device));
+  choice->isShort = precision.isShort;
+  choice->whyPrecision = precision.why;
   return choice;
 }
 
@@ -45,6 +45,8 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   choice.device = wish->device;
   choice.isShort = wish->isShort;
   choice.measured = wish->measured;
+  if (choice.isShort)
+    choice.whyPrecision = "the plan says so";
   auto checked = [&]() -> llvm::Expected<Choice> {
     std::string why = choice.isShort ? whyNotShort(choice, group, machine) : "";
     if (!why.empty())
@@ -249,6 +251,7 @@ llvm::Error choose(func::FuncOp function, const warehouse::Warehouse &warehouse,
     line.device = group.deviceNumber();
     line.isShort = group.isShort();
     line.measured = choice->measured;
+    line.whyPrecision = choice->whyPrecision;
     if (auto region = group.getRegion())
       line.region = *region;
     if (choice->card) {

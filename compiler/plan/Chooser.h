@@ -18,12 +18,18 @@ struct Choice {
   int64_t device = 0;                    // of the machine's
   bool isShort = false;                  // factors of products are rounded to bf16
   std::map<std::string, double> measured = {}; // what led to that, for the reader
+  std::string whyPrecision = {};               // of a group that has a choice; "" for any other
 
   /// The mechanism that carries the group out; null if it names none.
   const mechanism::Mechanism *mechanismFor(graph::GroupOp group) const {
     return card ? card->mechanism : mechanism::of(group);
   }
 };
+
+/// Why the factors of the group's products cannot be rounded to bf16 with this choice; "" if they
+/// can.
+std::string whyNotShort(const Choice &choice, graph::GroupOp group,
+                        const program::Machine &machine);
 
 class Chooser {
 public:
@@ -41,7 +47,8 @@ public:
                                 const program::Machine &machine) override;
 };
 
-/// Makes another one's choices, with factors rounded to bf16 wherever the mechanism can.
+/// Makes another one's choices, with factors rounded to bf16 where the mechanism can, and where a
+/// roofline finds that it saves time.
 class ShortChooser : public Chooser {
 public:
   explicit ShortChooser(Chooser &choices) : choices(choices) {}

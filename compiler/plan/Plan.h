@@ -29,6 +29,7 @@ struct GroupPlan {
   std::optional<int64_t> order;
   int64_t device = 0;
   bool isShort = false;                   // factors of its products are rounded to bf16
+  std::string whyPrecision;               // its chooser's word, which no file has
   std::map<std::string, double> measured; // what led to the precision, for the reader
   int64_t region = -1;                    // groups of one number are launched at once
   /// Set for a group that computes results of another one again; its name is the line's.

@@ -1,6 +1,7 @@
 // Plan_test: a plan reads as it was written, says what is wrong in it, and is replayed; the rules
 // of knobs.
 
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/plan/NarrowRule.h"
 #include "compiler/plan/WinogradRule.h"
@@ -109,6 +110,39 @@ TEST_F(Plans, readAsTheyWereWritten) {
   EXPECT_EQ(read.groups[0].parts, written.groups[0].parts);
   EXPECT_EQ(read.groups[0].measured, written.groups[0].measured);
   EXPECT_EQ(read.integers, written.integers);
+}
+
+/// A group's precision where factors may be rounded, and why.
+TEST_F(Plans, roundFactorsWhereARooflineSavesTime) {
+  plan::ShortChooser shortly(byRule);
+  auto first = [&](int64_t m, int64_t n, program::ShortFloats floats) {
+    program::Machine machine;
+    machine.shortFloats = floats;
+    return llvm::cantFail(chosen(product(m, n), shortly, machine)).groups;
+  };
+  using program::ShortFloats;
+  for (ShortFloats floats : {ShortFloats::Native, ShortFloats::Emulated}) {
+    EXPECT_TRUE(first(128, 256, floats)[0].isShort);
+    EXPECT_FALSE(first(128, 4, floats)[0].isShort); // rounding takes longer than it saves
+    EXPECT_FALSE(first(1, 1, floats)[0].isShort);
+  }
+  EXPECT_EQ(first(128, 256, ShortFloats::Native)[0].whyPrecision,
+            "a roofline gives it 52.9 us with factors of bf16, and 70.2 us with those of f32");
+  EXPECT_EQ(first(128, 256, ShortFloats::Native)[1].whyPrecision, "") << "it has no product";
+  plan::GroupPlan none = first(128, 256, ShortFloats::None)[0];
+  EXPECT_FALSE(none.isShort);
+  EXPECT_EQ(none.whyPrecision.find("the target multiplies no bf16"), 0u) << none.whyPrecision;
+}
+
+TEST_F(Plans, roundFactorsWhereAThresholdSaysSo) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  for (int64_t saving : {0, 100}) {
+    func::FuncOp function = product(128, saving == 0 ? 4 : 256);
+    estimate::setThresholds(*module, machine, {{"bf16_saving", saving}});
+    EXPECT_EQ(llvm::cantFail(chosen(function, shortly, machine)).groups[0].isShort, saving == 0);
+  }
 }
 
 TEST_F(Plans, areReplayed) {

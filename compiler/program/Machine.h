@@ -35,6 +35,7 @@ struct Rates {
   double others = 2e10;   // any other operations
   double bytes = 1e10;    // of memory
   double launch = 2e-6;   // seconds that a kernel takes to begin
+  double shorts = 2e11;   // operations of products of bf16, where they are instructions
 };
 
 struct Machine {

@@ -153,7 +153,9 @@ plan::Choice decide(const plan::Choice &base, ArrayRef<std::string> symbols,
     return base;
   Tree tree(base, symbols);
   tree.grow(all);
-  plan::Choice choice{base.card, tree.leaves.back().knobs, {}};
+  plan::Choice choice = base;
+  choice.knobs = tree.leaves.back().knobs;
+  choice.versions.clear();
   for (Version &leaf : tree.leaves) {
     bool isReached = llvm::none_of(
         choice.versions, [&](const Version &before) { return isWithin(leaf.when, before.when); });

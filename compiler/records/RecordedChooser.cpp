@@ -52,7 +52,8 @@ static plan::Choice bestBySizes(ArrayRef<Record> records, ArrayRef<warehouse::Of
     if (!sizes || record.base != baseText || !record.failure.empty() || !record.isConfirmed)
       continue;
     auto &best = bests.try_emplace(*sizes, 1.0, std::nullopt).first->second;
-    bool isFaster = record.speedup >= kClearly && record.speedup > best.first;
+    bool isFaster =
+        record.speedup >= kClearly && record.speedup > best.first && record.isShort == base.isShort;
     if (isFaster && base.card && offeredCard(record, offers) == base.card)
       best = {record.speedup, record.knobs};
   }
@@ -62,6 +63,14 @@ static plan::Choice bestBySizes(ArrayRef<Record> records, ArrayRef<warehouse::Of
     logarithm += std::log(best.first) / static_cast<double>(bests.size());
   }
   return decide(base, symbols, points);
+}
+
+bool hasTriedShort(ArrayRef<Record> records, const plan::Choice &base) {
+  std::string baseText = textOf(base), text = textOf(shortened(base));
+  return llvm::any_of(records, [&](const Record &record) {
+    return record.base == baseText && textOf(record) == text &&
+           (record.isConfirmed || record.speedup < kClearly);
+  });
 }
 
 plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
@@ -80,9 +89,11 @@ plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
       continue;
     sizes.insert(record.sizes);
     const warehouse::Card *card = offeredCard(record, offers);
-    if (!card)
+    bool isOwnForm = record.isShort && record.card.empty() && !base.card;
+    if (!card && !isOwnForm)
       continue;
     plan::Choice choice{card, record.knobs};
+    choice.isShort = record.isShort;
     Sum &sum = sums[textOf(choice)];
     sum.choice = choice;
     sum.logarithms += std::log(record.speedup);
@@ -115,7 +126,21 @@ llvm::Expected<plan::Choice> RecordedChooser::choose(graph::GroupOp group,
   auto known = records.find({key.hash, target, threads});
   if (!known)
     return known.takeError();
-  return bestOf(*known, offers, *base, mayVary(group) ? key.symbols : std::vector<std::string>());
+  if (!shortly)
+    llvm::erase_if(*known, [](const Record &record) { return record.isShort; });
+  std::string why;
+  if (shortly && hasTriedShort(*known, *base)) {
+    why = "both were measured";
+  } else if (shortly) {
+    auto byRule = shortly->choose(group, offers, machine);
+    if (!byRule || byRule->isShort)
+      return byRule;
+    why = byRule->whyPrecision;
+  }
+  plan::Choice best =
+      bestOf(*known, offers, *base, mayVary(group) ? key.symbols : std::vector<std::string>());
+  best.whyPrecision = why;
+  return best;
 }
 
 int64_t threadsOf(int64_t asked) {

@@ -10,6 +10,10 @@ namespace heddle::records {
 /// The sizes at which it was measured; nullopt if they are not `count` numbers.
 std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count);
 
+/// Whether bf16 was tried for the group beside this choice of f32: at length, or it was not clearly
+/// faster at a look, or failed.
+bool hasTriedShort(llvm::ArrayRef<Record> records, const plan::Choice &base);
+
 /// The best of these records that may be applied: its card is offered and has not changed since,
 /// its knobs are of the card's domains, it was measured at length beside `base`, at every size of
 /// symbols that was tried, and is clearly faster. None: `base`. With names for the symbols, its
@@ -17,10 +21,15 @@ std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count);
 plan::Choice bestOf(llvm::ArrayRef<Record> records, llvm::ArrayRef<warehouse::Offer> offers,
                     const plan::Choice &base, llvm::ArrayRef<std::string> symbols = {});
 
+/// With `shortly`, factors may be rounded to bf16: that chooser decides where records have not
+/// compared both, and what was measured of f32 says nothing of its choices of bf16. Null: what was
+/// measured of bf16 says nothing.
 class RecordedChooser : public plan::Chooser {
 public:
-  RecordedChooser(Records &records, std::string target, int64_t threads, plan::Chooser &otherwise)
-      : records(records), target(std::move(target)), threads(threads), otherwise(otherwise) {}
+  RecordedChooser(Records &records, std::string target, int64_t threads, plan::Chooser &otherwise,
+                  plan::Chooser *shortly = nullptr)
+      : records(records), target(std::move(target)), threads(threads), otherwise(otherwise),
+        shortly(shortly) {}
   llvm::Expected<plan::Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                       const program::Machine &machine) override;
 
@@ -29,6 +38,7 @@ private:
   std::string target;
   int64_t threads;
   plan::Chooser &otherwise;
+  plan::Chooser *shortly;
 };
 
 /// The number of threads that runs will have, as records count them: 0 is all of this machine.

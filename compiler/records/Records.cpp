@@ -13,7 +13,7 @@ using namespace mlir;
 namespace heddle::records {
 
 static constexpr int64_t kApplication = 0x48444c52; // "HDLR"
-static constexpr int64_t kVersion = 4, kSubjects = 2, kOrigins = 3, kPlans = 4;
+static constexpr int64_t kVersion = 5, kSubjects = 2, kOrigins = 3, kPlans = 4, kPrecisions = 5;
 static constexpr int kBusyMilliseconds = 20000; // for another process that holds the file
 
 /// Tables that each version adds to the one before it.
@@ -50,25 +50,43 @@ CREATE TABLE plan (
   sizes TEXT NOT NULL, base TEXT NOT NULL, decisions TEXT NOT NULL, groups TEXT NOT NULL,
   seconds REAL, speedup REAL, confirmed INTEGER NOT NULL, failure TEXT,
   UNIQUE (model, target, threads, sizes, base, decisions));
+)",
+                                      R"(
+ALTER TABLE trial RENAME TO older;
+CREATE TABLE trial (
+  id INTEGER PRIMARY KEY,
+  key TEXT NOT NULL, target TEXT NOT NULL, threads INTEGER NOT NULL,
+  machine TEXT NOT NULL, nest TEXT NOT NULL, sizes TEXT NOT NULL, base TEXT NOT NULL,
+  card TEXT NOT NULL, card_hash TEXT NOT NULL, knobs TEXT NOT NULL,
+  seconds REAL, speedup REAL, confirmed INTEGER NOT NULL, failure TEXT, limit_seconds REAL,
+  precision TEXT NOT NULL DEFAULT 'f32',
+  UNIQUE (key, target, threads, sizes, base, card, card_hash, knobs, precision));
+INSERT INTO trial SELECT id, key, target, threads, machine, nest, sizes, base, card, card_hash,
+  knobs, seconds, speedup, confirmed, failure, limit_seconds, 'f32' FROM older;
+DROP TABLE older;
 )"};
 static_assert(std::size(kTables) == kVersion);
 
-static std::string textOf(const std::string &card, const std::string &hash,
+static constexpr const char *kShort = "bf16", *kExact = "f32"; // precisions
+
+static std::string textOf(const std::string &card, const std::string &hash, bool isShort,
                           const warehouse::KnobValues &knobs) {
-  std::string text = card + "@" + hash;
+  std::string text = card.empty() ? "none" : card + "@" + hash;
+  if (isShort)
+    text += std::string(" ") + kShort;
   for (auto &[name, value] : knobs)
     text += " " + name + "=" + std::to_string(value);
   return text;
 }
 
 std::string textOf(const Record &record) {
-  return record.card.empty() ? "none" : textOf(record.card, record.cardHash, record.knobs);
+  return textOf(record.card, record.cardHash, record.isShort, record.knobs);
 }
 
 std::string textOf(const plan::Choice &choice) {
   if (!choice.card)
-    return "none";
-  std::string text = textOf(choice.card->name, choice.card->hash, choice.knobs);
+    return textOf("", "", choice.isShort, {});
+  std::string text = textOf(choice.card->name, choice.card->hash, choice.isShort, choice.knobs);
   for (const plan::Version &version : choice.versions) { // symbols have other names elsewhere
     text += ";";
     for (auto &[size, most] : version.when)
@@ -79,8 +97,15 @@ std::string textOf(const plan::Choice &choice) {
   return text;
 }
 
+plan::Choice shortened(plan::Choice choice) {
+  choice.isShort = true;
+  choice.versions.clear();
+  return choice;
+}
+
 bool Record::isSameCandidate(const Record &other) const {
-  return card == other.card && cardHash == other.cardHash && knobs == other.knobs;
+  return card == other.card && cardHash == other.cardHash && knobs == other.knobs &&
+         isShort == other.isShort;
 }
 
 /// One statement, from its text to its rows.
@@ -120,9 +145,12 @@ private:
   int bound = 0, column = 0;
 };
 
-static const std::string kTrials =
-    "SELECT key, target, threads, machine, nest, sizes, base, card, card_hash, knobs, seconds, "
-    "speedup, confirmed, failure, limit_seconds FROM trial ";
+/// The beginning of a query for trials; those of an older file are of f32.
+static std::string trialsOf(int64_t version) {
+  return "SELECT key, target, threads, machine, nest, sizes, base, card, card_hash, knobs, "
+         "seconds, speedup, confirmed, failure, limit_seconds, " +
+         std::string(version < kPrecisions ? "'f32'" : "precision") + " FROM trial ";
+}
 
 static llvm::Error refuse(const std::string &path, const Twine &why, const Twine &wayOut) {
   return makeError(ErrorCode::Usage,
@@ -224,14 +252,14 @@ llvm::Expected<std::unique_ptr<Records>> Records::open(StringRef path, Access ac
 Records::~Records() { sqlite3_close(database); }
 
 llvm::Expected<std::vector<Record>> Records::find(const RecordKey &situation) {
-  Statement statement(database,
-                      kTrials + "WHERE key = ? AND target = ? AND threads = ? ORDER BY id");
+  Statement statement(database, trialsOf(version) +
+                                    "WHERE key = ? AND target = ? AND threads = ? ORDER BY id");
   statement.bind(situation.key).bind(situation.target).bind(situation.threads);
   return read(statement);
 }
 
 llvm::Expected<std::vector<Record>> Records::all() {
-  Statement statement(database, kTrials + "ORDER BY id");
+  Statement statement(database, trialsOf(version) + "ORDER BY id");
   return read(statement);
 }
 
@@ -255,6 +283,7 @@ llvm::Expected<std::vector<Record>> Records::read(Statement &statement) {
     record.isConfirmed = statement.integer();
     record.failure = statement.text();
     record.limitSeconds = statement.real();
+    record.isShort = statement.text() == kShort;
   }
   if (code != SQLITE_DONE)
     return problem();
@@ -265,8 +294,8 @@ llvm::Error Records::add(const Record &record) {
   Statement statement(
       database,
       "INSERT INTO trial (key, target, threads, machine, nest, sizes, base, card, card_hash, "
-      "knobs, seconds, speedup, confirmed, failure, limit_seconds) "
-      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+      "knobs, seconds, speedup, confirmed, failure, limit_seconds, precision) "
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
       "ON CONFLICT DO UPDATE SET machine = excluded.machine, seconds = excluded.seconds, "
       "speedup = excluded.speedup, confirmed = excluded.confirmed, failure = excluded.failure, "
       "limit_seconds = excluded.limit_seconds WHERE excluded.confirmed >= confirmed");
@@ -277,7 +306,8 @@ llvm::Error Records::add(const Record &record) {
                                   &record.card, &record.cardHash, &knobs})
     statement.bind(*text);
   statement.bind(record.seconds).bind(record.speedup).bind(int64_t(record.isConfirmed));
-  return finish(statement.bind(record.failure).bind(record.limitSeconds));
+  statement.bind(record.failure).bind(record.limitSeconds);
+  return finish(statement.bind(std::string(record.isShort ? kShort : kExact)));
 }
 
 llvm::Error Records::finish(Statement &statement) {

@@ -23,6 +23,7 @@ struct Record {
   std::string base;          // the default choice beside which it was measured, as `textOf` has it
   std::string card, cardHash;
   warehouse::KnobValues knobs;
+  bool isShort = false;     // factors of products were rounded to bf16
   double seconds = 0;       // median of one run
   double speedup = 0;       // the default's seconds by these, the median of runs by turns
   bool isConfirmed = false; // measured at length
@@ -47,8 +48,11 @@ struct PlanRecord {
   std::string failure;        // why there are no seconds
 };
 
-/// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind.
+/// "matmul@4f0c... m=8 n=48; <=16 m=14 n=16"; "none" for the default form of the group's kind; with
+/// " bf16" before the knobs if factors are rounded.
 std::string textOf(const plan::Choice &choice);
+/// The choice for all sizes, with factors rounded to bf16.
+plan::Choice shortened(plan::Choice choice);
 /// Text of the record's candidate.
 std::string textOf(const Record &record);
 

@@ -134,7 +134,7 @@ TEST_F(RecordFiles, RefuseAnotherVersion) {
   }
   execute(path, "PRAGMA user_version = 7");
   std::string problem = problemOf(path, Access::Read);
-  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 4"), std::string::npos)
+  EXPECT_NE(problem.find("its schema is version 7, this heddle reads 1 to 5"), std::string::npos)
       << problem;
 }
 
@@ -203,6 +203,50 @@ TEST_F(RecordFiles, BringThoseOfVersionThreeUpToDate) {
   EXPECT_EQ(llvm::cantFail(records->origins()).size(), 1u);
   llvm::cantFail(records->add(PlanRecord()));
   EXPECT_EQ(llvm::cantFail(records->plansLike({})).size(), 1u);
+}
+
+TEST_F(RecordFiles, TellPrecisionsApart) {
+  auto written = llvm::cantFail(Records::open(path, Access::Write));
+  Record exact = record("k", 4), rounded = record("k", 4);
+  rounded.isShort = true;
+  rounded.speedup = 2;
+  EXPECT_FALSE(exact.isSameCandidate(rounded));
+  EXPECT_EQ(records::textOf(rounded), "matmul@1 bf16 m=4");
+  llvm::cantFail(written->add(exact));
+  llvm::cantFail(written->add(rounded));
+  llvm::cantFail(written->add(rounded));
+  auto found = llvm::cantFail(written->find({"k", "cpu", 2}));
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_TRUE(found[0].isSameCandidate(exact));
+  EXPECT_TRUE(found[1].isSameCandidate(rounded));
+  EXPECT_EQ(found[1].speedup, 2);
+}
+
+TEST_F(RecordFiles, BringThoseOfVersionFourUpToDate) {
+  {
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    llvm::cantFail(records->add(record("k", 4)));
+    llvm::cantFail(records->add(record("k", 2)));
+  }
+  execute(path, "CREATE TABLE four AS SELECT * FROM trial; DROP TABLE trial; CREATE TABLE trial ("
+                "id INTEGER PRIMARY KEY, key, target, threads, machine, nest, sizes, base, card, "
+                "card_hash, knobs, seconds, speedup, confirmed, failure, limit_seconds, UNIQUE "
+                "(key, target, threads, sizes, base, card, card_hash, knobs));"
+                "INSERT INTO trial SELECT id, key, target, threads, machine, nest, sizes, base, "
+                "card, card_hash, knobs, seconds, speedup, confirmed, failure, limit_seconds "
+                "FROM four; DROP TABLE four; PRAGMA user_version = 4");
+  for (Access access : {Access::Read, Access::Write}) {
+    auto records = llvm::cantFail(Records::open(path, access));
+    auto found = llvm::cantFail(records->find({"k", "cpu", 2}));
+    ASSERT_EQ(found.size(), 2u);
+    EXPECT_TRUE(found[0].isSameCandidate(record("k", 4)));
+    EXPECT_EQ(found[1].seconds, 0.5);
+  }
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  Record rounded = record("k", 4);
+  rounded.isShort = true;
+  llvm::cantFail(records->add(rounded));
+  EXPECT_EQ(llvm::cantFail(records->all()).size(), 3u);
 }
 
 TEST_F(RecordFiles, KeepWhatPlansTake) {
@@ -392,6 +436,66 @@ TEST_F(Groups, TakeTheBestOfTheirRecords) {
   EXPECT_EQ(chosen(product({{"TYPE", "f64"}}), *records).card->name, "matmul");
   graph::GroupOp other = product({{"MxK", "130x64"}, {"MxN", "130x256"}});
   EXPECT_EQ(chosen(other, *records).knobs.at("m"), byDefault);
+}
+
+/// Records of bf16 say nothing of f32, and the other way around.
+TEST_F(Groups, RoundFactorsWhereBothWereMeasured) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  plan::ShortChooser shortly(byRule);
+  auto choiceOf = [&](bool mayRound) {
+    program::Machine machine;
+    machine.shortFloats = program::ShortFloats::Native;
+    records::RecordedChooser chooser(*records, "cpu", 2, byRule, mayRound ? &shortly : nullptr);
+    return llvm::cantFail(chooser.choose(group, cards.offer(group), machine));
+  };
+  int64_t byDefault = choiceOf(false).knobs.at("m");
+  llvm::cantFail(records->add(measured(group, 4, 1.3)));
+  EXPECT_EQ(choiceOf(false).knobs.at("m"), 4);
+  EXPECT_TRUE(choiceOf(true).isShort) << "by a roofline";
+  EXPECT_EQ(choiceOf(true).knobs.at("m"), byDefault);
+
+  Record rounded = measured(group, byDefault, 1.2), better = measured(group, 2, 1.5);
+  rounded.isShort = better.isShort = true;
+  llvm::cantFail(records->add(rounded));
+  EXPECT_FALSE(choiceOf(true).isShort) << "f32 was faster";
+  EXPECT_EQ(choiceOf(true).knobs.at("m"), 4);
+  EXPECT_EQ(choiceOf(true).whyPrecision, "both were measured");
+  llvm::cantFail(records->add(better));
+  EXPECT_TRUE(choiceOf(true).isShort);
+  EXPECT_EQ(choiceOf(true).knobs.at("m"), 2);
+  EXPECT_FALSE(choiceOf(false).isShort);
+  EXPECT_EQ(choiceOf(false).knobs.at("m"), 4);
+}
+
+TEST_F(Groups, KeepF32WhereBf16WasNoFaster) {
+  auto isShort = [&](std::function<void(Record &)> change) {
+    llvm::sys::fs::remove(path);
+    graph::GroupOp group = product();
+    auto records = llvm::cantFail(Records::open(path, Access::Write));
+    plan::ShortChooser shortly(byRule);
+    program::Machine machine;
+    machine.shortFloats = program::ShortFloats::Native;
+    records::RecordedChooser chooser(*records, "cpu", 2, byRule, &shortly);
+    Record rounded = measured(group, 0, 1.2);
+    rounded.knobs = llvm::cantFail(byRule.choose(group, cards.offer(group), {})).knobs;
+    rounded.isShort = true;
+    change(rounded);
+    llvm::cantFail(records->add(rounded));
+    return llvm::cantFail(chooser.choose(group, cards.offer(group), machine)).isShort;
+  };
+  EXPECT_TRUE(isShort([](Record &) {}));
+  EXPECT_FALSE(isShort([](Record &record) { record.speedup = 1.01; }));
+  EXPECT_FALSE(isShort([](Record &record) {
+    record.speedup = 0.8;
+    record.isConfirmed = false;
+  }));
+  EXPECT_FALSE(isShort([](Record &record) {
+    record.speedup = 0;
+    record.failure = "its numbers are not those of factors of bf16";
+    record.isConfirmed = false;
+  }));
+  EXPECT_TRUE(isShort([](Record &record) { record.isConfirmed = false; })) << "by a roofline";
 }
 
 TEST_F(Groups, LeaveWhatIsNotClearlyFasterOrNotSure) {

@@ -246,19 +246,26 @@ llvm::Expected<Timing> compareSpeed(Program *base, Program &program,
   return all;
 }
 
+llvm::Expected<std::string> differenceOf(llvm::ArrayRef<reference::Tensor> expected,
+                                         Program &program, llvm::ArrayRef<reference::Tensor> inputs,
+                                         llvm::ArrayRef<mlir::Type> resultElements,
+                                         llvm::StringRef whose, double slack) {
+  auto found = program.run(inputs, resultElements);
+  if (!found)
+    return found.takeError();
+  for (size_t i = 0; i < found->size(); ++i)
+    if (std::string what = difference(expected[i], (*found)[i], slack); !what.empty())
+      return ("its numbers are not " + whose + ": result " + llvm::Twine(i) + ": " + what).str();
+  return "";
+}
+
 llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements) {
   auto expected = base.run(inputs, resultElements);
   if (!expected)
     return expected.takeError();
-  auto found = program.run(inputs, resultElements);
-  if (!found)
-    return found.takeError();
-  for (size_t i = 0; i < found->size(); ++i)
-    if (std::string what = difference((*expected)[i], (*found)[i]); !what.empty())
-      return "its numbers are not the default's: result " + std::to_string(i) + ": " + what;
-  return "";
+  return differenceOf(*expected, program, inputs, resultElements, "the default's");
 }
 
 Effort decideSizeWithin(double seconds, size_t count) {

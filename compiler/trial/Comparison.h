@@ -29,7 +29,13 @@ constexpr Effort kDecideSize = {0.2, 5, 9, true};
 /// Effort to decide `count` sizes in `seconds`, as far as that can be.
 Effort decideSizeWithin(double seconds, size_t count);
 
-/// The first result of the program that is another than the base's; "" when all are equal.
+/// The first result of the program that is another than the expected one; "" when all are equal.
+/// `slack` as in Numbers.h; `whose` are expected.
+llvm::Expected<std::string> differenceOf(llvm::ArrayRef<reference::Tensor> expected,
+                                         Program &program, llvm::ArrayRef<reference::Tensor> inputs,
+                                         llvm::ArrayRef<mlir::Type> resultElements,
+                                         llvm::StringRef whose, double slack = 0);
+/// Compares with the base's results.
 llvm::Expected<std::string> differenceOf(Program &base, Program &program,
                                          llvm::ArrayRef<reference::Tensor> inputs,
                                          llvm::ArrayRef<mlir::Type> resultElements);

@@ -170,7 +170,7 @@ static bool isClose(double expected, double found, double absolute, double relat
   return std::fabs(expected - found) <= absolute + relative * std::fabs(expected);
 }
 
-std::string difference(const Tensor &expected, const Tensor &found) {
+std::string difference(const Tensor &expected, const Tensor &found, double slack) {
   if (expected.shape != found.shape)
     return "it has another shape";
   int64_t count = expected.count(), wrong = 0, first = 0;
@@ -182,7 +182,7 @@ std::string difference(const Tensor &expected, const Tensor &found) {
       largest = std::max(largest, size);
   for (int64_t i = 0; i < count; ++i) {
     bool isSame = isFloat ? isClose(reference::numberAt(expected, i), reference::numberAt(found, i),
-                                    tolerance.absolute * largest, tolerance.relative)
+                                    tolerance.absolute * largest + slack, tolerance.relative)
                           : reference::integerAt(expected, i) == reference::integerAt(found, i);
     if (!isSame && wrong++ == 0)
       first = i;

@@ -29,8 +29,10 @@ bool isTooSlow(mlir::func::FuncOp main, const Sizes &sizes);
 std::optional<reference::Tensors> randomInputs(mlir::func::FuncOp main, const Sizes &sizes,
                                                Random &random);
 
-/// A difference beyond what the order of roundings explains; "" if there is none.
-std::string difference(const reference::Tensor &expected, const reference::Tensor &found);
+/// A difference beyond what the order of roundings explains, and beyond `slack`; "" if there is
+/// none.
+std::string difference(const reference::Tensor &expected, const reference::Tensor &found,
+                       double slack = 0);
 
 } // namespace heddle::trial
 

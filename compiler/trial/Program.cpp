@@ -59,19 +59,26 @@ llvm::Expected<std::unique_ptr<Program>> Program::make(const std::string &text,
   auto module = schedule(*context, text, cardText, path, knobs, std::move(versions));
   if (!module)
     return module.takeError();
-  return load(std::move(context), std::move(*module), {});
+  CompileOptions options;
+  options.isPlanned = true;
+  return load(std::move(context), std::move(*module), options);
 }
 
 llvm::Expected<std::unique_ptr<Program>>
 Program::borrow(MLIRContext &context, OwningOpRef<ModuleOp> module, CompileOptions options) {
+  options.isPlanned = true;
+  return whole(context, std::move(module), options);
+}
+
+llvm::Expected<std::unique_ptr<Program>>
+Program::whole(MLIRContext &context, OwningOpRef<ModuleOp> module, const CompileOptions &options) {
   std::shared_ptr<MLIRContext> borrowed(&context, [](MLIRContext *) {});
-  return load(borrowed, std::move(module), std::move(options));
+  return load(borrowed, std::move(module), options);
 }
 
 llvm::Expected<std::unique_ptr<Program>> Program::load(std::shared_ptr<MLIRContext> context,
                                                        OwningOpRef<ModuleOp> graph,
-                                                       CompileOptions options) {
-  options.isPlanned = true;
+                                                       const CompileOptions &options) {
   auto compiled = compileGraph(std::move(context), std::move(graph), options);
   if (!compiled)
     return compiled.takeError();

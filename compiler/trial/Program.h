@@ -30,6 +30,10 @@ public:
   static llvm::Expected<std::unique_ptr<Program>> borrow(mlir::MLIRContext &context,
                                                          mlir::OwningOpRef<mlir::ModuleOp> module,
                                                          CompileOptions options);
+  /// Compiles a module that has no groups yet, as a model with these options.
+  static llvm::Expected<std::unique_ptr<Program>> whole(mlir::MLIRContext &context,
+                                                        mlir::OwningOpRef<mlir::ModuleOp> module,
+                                                        const CompileOptions &options);
   ~Program();
   Program(const Program &) = delete;
 
@@ -53,7 +57,7 @@ private:
   Program();
   static llvm::Expected<std::unique_ptr<Program>> load(std::shared_ptr<mlir::MLIRContext> context,
                                                        mlir::OwningOpRef<mlir::ModuleOp> module,
-                                                       CompileOptions options);
+                                                       const CompileOptions &options);
 
   std::unique_ptr<Compiled> compiled;
   std::shared_ptr<target::LoadedProgram> loaded;

@@ -6,6 +6,9 @@
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/trial/Numbers.h"
+#include "compiler/trial/Rounded.h"
+
+#include <cmath>
 
 using namespace mlir;
 
@@ -166,6 +169,36 @@ ExtractedGroup::compile(const plan::Choice &choice, const CompileOptions &option
   if (llvm::Error error = plan::applyChoice(choice, group))
     return std::move(error);
   return trial::Program::borrow(*module->getContext(), std::move(module), options);
+}
+
+/// Compiles the ops as a model of their own, which rounds as they say.
+const RoundedResults &ExtractedGroup::rounded(const CompileOptions &options, double seconds) {
+  if (known)
+    return *known;
+  known.emplace();
+  CompileOptions plain;
+  plain.target = options.target;
+  plain.threads = options.threads;
+  plain.jobs = options.jobs;
+  plain.keepsSubnormals = plain.isStrict = true;
+  trial::RoundedGroup group = trial::roundedFactors(*cut.module);
+  SmallVector<Type> types = elements;
+  types.append(group.bounds, Float32Type::get(cut.module->getContext()));
+  auto compute = [&]() -> llvm::Error {
+    auto program = trial::Program::whole(*cut.module->getContext(), std::move(group.module), plain);
+    if (!program)
+      return program.takeError();
+    auto results = (*program)->runApart(numbers, types, static_cast<int64_t>(std::ceil(seconds)));
+    if (!results)
+      return results.takeError();
+    known->slack = trial::slackOf(ArrayRef(*results).drop_front(elements.size()));
+    results->resize(elements.size());
+    known->results = std::move(*results);
+    return llvm::Error::success();
+  };
+  if (llvm::Error error = compute())
+    known->problem = "its numbers in bf16 are not known: " + llvm::toString(std::move(error));
+  return *known;
 }
 
 } // namespace heddle::tuner

@@ -12,6 +12,13 @@ namespace heddle::tuner {
 /// Size of a symbol without a given or typical size.
 constexpr int64_t kNominalSize = 32;
 
+/// Results that candidates of bf16 have to have (trial/Rounded.h).
+struct RoundedResults {
+  reference::Tensors results;
+  double slack = 0;
+  std::string problem; // why it is not known; "" if it is
+};
+
 class ExtractedGroup {
 public:
   /// `sizes`: of symbols by their names in the model. An error for a group that cannot run alone,
@@ -22,6 +29,9 @@ public:
   /// Compiles in the model's context, with the model's own constants.
   llvm::Expected<std::unique_ptr<trial::Program>> compile(const plan::Choice &choice,
                                                           const CompileOptions &options);
+
+  /// Computed once, in a process of its own that may take so long.
+  const RoundedResults &rounded(const CompileOptions &options, double seconds);
 
   const reference::Tensors &inputs() const { return numbers; }
   const llvm::SmallVector<mlir::Type> &resultElements() const { return elements; }
@@ -35,6 +45,7 @@ private:
   trial::Sizes sizes;
   reference::Tensors numbers;
   llvm::SmallVector<mlir::Type> elements;
+  std::optional<RoundedResults> known;
 };
 
 /// Says in attributes of integer arguments which numbers they may be: indices that are below all

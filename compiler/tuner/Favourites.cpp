@@ -29,6 +29,7 @@ static std::vector<size_t> placesOf(const Choice &choice) {
           llvm::find(knob.domain, value == choice.knobs.end() ? knob.initial : value->second) -
           knob.domain.begin());
     }
+  places.push_back(choice.isShort);
   return places;
 }
 

@@ -37,7 +37,7 @@ public:
 private:
   struct Belief {
     plan::Choice choice;
-    std::vector<size_t> places; // indices of the knobs' values in their domains
+    std::vector<size_t> places; // indices of the knobs' values in their domains; the precision's
     double promise;             // predicted logarithm of its seconds by the default's
     double mean, variance;      // of the same logarithm, given all that is known
     std::vector<double> shares; // a row of the Cholesky factor of all covariances

@@ -38,7 +38,8 @@ void GroupTuning::keep(const Record &record) {
 std::vector<Choice> GroupTuning::finalists() const {
   std::vector<const Record *> good;
   for (const Record &record : records)
-    if (record.failure.empty() && record.speedup >= records::kClearly && choiceOf(record).card)
+    if (record.failure.empty() && record.speedup >= records::kClearly &&
+        (choiceOf(record).card || record.isShort))
       good.push_back(&record);
   llvm::sort(good, [](auto *a, auto *b) {
     return std::pair(-a->speedup, a) < std::pair(-b->speedup, b); // those known earlier lie before
@@ -52,14 +53,20 @@ std::vector<Choice> GroupTuning::finalists() const {
 }
 
 Choice GroupTuning::choiceOf(const Record &record) const {
+  Choice choice;
+  choice.isShort = record.isShort;
   for (const warehouse::Offer &offer : offers)
-    if (offer.isOffered() && offer.card->name == record.card && offer.card->hash == record.cardHash)
-      return {offer.card, record.knobs};
-  return {};
+    if (offer.isOffered() && offer.card->name == record.card &&
+        offer.card->hash == record.cardHash) {
+      choice.card = offer.card;
+      choice.knobs = record.knobs;
+    }
+  return choice;
 }
 
 Record GroupTuning::recordOf(const Choice &choice) const {
   Record record = blank;
+  record.isShort = choice.isShort;
   if (choice.card) {
     record.card = choice.card->name;
     record.cardHash = choice.card->hash;
@@ -68,8 +75,24 @@ Record GroupTuning::recordOf(const Choice &choice) const {
   return record;
 }
 
-llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>>
-worksOf(ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine) {
+static std::set<const warehouse::Card *> shortCardsOf(const GroupTuning &work,
+                                                      const program::Machine &machine) {
+  std::set<const warehouse::Card *> cards;
+  auto consider = [&](const warehouse::Card *card) {
+    if (plan::whyNotShort({card, {}}, work.group, machine).empty())
+      cards.insert(card);
+  };
+  consider(work.base.card);
+  for (const warehouse::Offer &offer : work.offers)
+    if (offer.isOffered())
+      consider(offer.card);
+  return cards;
+}
+
+llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>> worksOf(ModuleOp module,
+                                                                  const warehouse::Warehouse &cards,
+                                                                  const program::Machine &machine,
+                                                                  bool mayRound) {
   SmallVector<graph::GroupOp> groups;
   module.walk<WalkOrder::PreOrder>([&](graph::GroupOp group) { groups.push_back(group); });
   std::vector<std::unique_ptr<GroupTuning>> works;
@@ -85,6 +108,8 @@ worksOf(ModuleOp module, const warehouse::Warehouse &cards, const program::Machi
       if (!base)
         return base.takeError();
       known->base = *base;
+      if (mayRound)
+        known->shortCards = shortCardsOf(*known, machine);
       known->blank.situation.key = key.hash;
       known->blank.nest = graph::loopNestOf(group).str();
       known->blank.base = records::textOf(*base);

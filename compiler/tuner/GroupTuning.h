@@ -19,7 +19,9 @@ struct GroupTuning {
   records::Record blank; // fields shared by all records of the group
   trial::Sizes sizes;    // sizes at which it is measured
   std::vector<warehouse::Offer> offers;
-  plan::Choice base;
+  plan::Choice base; // of f32
+  /// The cards with which factors may be rounded to bf16; null: the default form.
+  std::set<const warehouse::Card *> shortCards;
   std::vector<records::Record> records; // those of this base and these sizes
   std::optional<Search> search;
   std::string problem;    // why it cannot be measured
@@ -43,9 +45,12 @@ struct GroupTuning {
   records::Record recordOf(const plan::Choice &choice) const;
 };
 
-/// The distinct groups below the module, with the default choice of each.
-llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>>
-worksOf(mlir::ModuleOp module, const warehouse::Warehouse &cards, const program::Machine &machine);
+/// The distinct groups below the module, with the default choice of each. `mayRound`: factors of
+/// products may be bf16.
+llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>> worksOf(mlir::ModuleOp module,
+                                                                  const warehouse::Warehouse &cards,
+                                                                  const program::Machine &machine,
+                                                                  bool mayRound);
 
 } // namespace heddle::tuner
 

@@ -28,23 +28,32 @@ llvm::Expected<double> Tuner::speedupAt(GroupTuning &work, AtSize &size, const C
   return measure(size.work, *size.subject, *size.base, choice, effort);
 }
 
-/// The cards beside the default's that look faster with their default knobs: by the median speedup
-/// at the least, the middle and the greatest of the sizes, lest one unquiet look decides.
+/// The cards beside the default's, and bf16, that look faster with their default knobs: by the
+/// median speedup at the least, the middle and the greatest of the sizes, lest one unquiet look
+/// decides.
 llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(GroupTuning &work, AtSizes &sizes,
                                                               size_t count) {
   std::vector<Faster> faster;
+  std::vector<Choice> choices;
+  if (work.shortCards.count(work.base.card))
+    choices.push_back(records::shortened(work.base));
   for (const warehouse::Offer &offer : work.offers) {
     if (!offer.isOffered() || offer.card == work.base.card)
       continue;
     Choice choice{offer.card, {}};
     for (const warehouse::Knob &knob : offer.card->knobs)
       choice.knobs[knob.name] = knob.initial;
+    choices.push_back(choice);
+    if (work.shortCards.count(offer.card))
+      choices.push_back(records::shortened(choice));
+  }
+  for (Choice &choice : choices) {
     std::vector<double> looks;
     for (size_t i : std::set<size_t>{0, count / 2, count - 1}) {
       if (isOver())
         return faster;
       doing = llvm::formatv("'{0}' over {1} sizes, card '{2}'", work.names.front(), count,
-                            offer.card->name);
+                            choice.card->name);
       auto size = sizes.at(i);
       if (!size)
         return size.takeError();
@@ -90,7 +99,8 @@ llvm::Error Tuner::confirmKnobs(GroupTuning &work, AtSizes &sizes,
     if (!*size || shouldStop())
       continue;
     std::vector<Choice> choices = (*size)->work.finalists();
-    llvm::erase_if(choices, [&](auto &choice) { return choice.card != work.base.card; });
+    llvm::erase_if(choices,
+                   [&](auto &choice) { return choice.card != work.base.card || choice.isShort; });
     Choice choice = choices.empty() ? Choice{work.base.card, wanted[i]} : choices.front();
     if (choice.knobs == points[i].byDefault)
       continue;

@@ -38,8 +38,12 @@ llvm::Error Tuner::follow(GroupTuning &work, double whole) {
   }
   std::vector<Choice> choices{work.base};
   for (const warehouse::Offer &offer : work.offers)
-    if (offer.isOffered() && learn::isJudged(*offer.card))
-      llvm::append_range(choices, learn::productOf(*offer.card, threads, kScored, seedOf(work)));
+    if (offer.isOffered() && learn::isJudged(*offer.card)) {
+      auto product = learn::productOf(*offer.card, threads, kScored, seedOf(work));
+      llvm::append_range(choices, product);
+      if (work.shortCards.count(offer.card))
+        llvm::append_range(choices, llvm::map_range(product, records::shortened));
+    }
   if (choices.size() == 1) {
     work.unscored = "none of its cards has knobs to choose";
     return llvm::Error::success();

@@ -16,6 +16,8 @@ using records::Record;
 static Json describe(const Choice &choice) {
   Json json = {{"card", choice.card ? Json(choice.card->name) : Json()},
                {"knobs", choice.knobs.empty() ? Json::object() : Json(choice.knobs)}};
+  if (choice.isShort)
+    json["precision"] = graph::GroupOp::kShort;
   for (const plan::Version &version : choice.versions)
     json["versions"].push_back({{"when", version.when}, {"knobs", Json(version.knobs)}});
   return json;
@@ -32,7 +34,7 @@ static double jointRatio(const GroupTuning &work, const Choice &chosen) {
     trial::Sizes sizes;
     for (auto [symbol, size] : llvm::zip(work.key.symbols, *numbers))
       sizes[symbol] = size;
-    if (!chosen.card || record.card != chosen.card->name ||
+    if (!chosen.card || record.card != chosen.card->name || record.isShort != chosen.isShort ||
         knobsAt(chosen, sizes, kNominalSize) != record.knobs)
       continue;
     logarithms += std::log(record.speedup > 0 ? record.speedup : 1);

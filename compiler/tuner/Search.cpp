@@ -1,6 +1,6 @@
-// Search: the neighbours of a candidate differ from it in one knob, or in two, since rows and
-// columns of a tile share the registers. Those in one come first, then those whose values stand
-// nearest in the knobs' domains.
+// Search: the neighbours of a candidate differ from it in one knob, its precision being one,
+// or in two, since rows and columns of a tile share the registers. Those in one come first, then
+// those whose values stand nearest in the knobs' domains.
 
 #include "compiler/tuner/Search.h"
 
@@ -18,9 +18,9 @@ static constexpr int64_t kDraws = 1000;    // after which a card has nothing lef
 static constexpr size_t kFarthest = 4;     // steps of two knobs together
 
 Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, int64_t workers,
-               uint64_t seed)
-    : cards(cards.begin(), cards.end()), base(base), best(base), order(seed), draws(seed),
-      randomLeft(kRandom) {
+               uint64_t seed, std::set<const Card *> shortCards)
+    : cards(cards.begin(), cards.end()), shortCards(std::move(shortCards)), base(base), best(base),
+      order(seed), draws(seed), randomLeft(kRandom) {
   for (const Card *card : cards)
     knobs[card] = card->knobsFor(workers);
 }
@@ -44,14 +44,20 @@ void Search::follow(Favourites some) {
     favourites->tell(choice, speedup);
 }
 
-/// Each card once with the values that it is written with.
+/// The default choice in bf16, and each card once with the values that it is written with, in each
+/// precision.
 std::optional<Choice> Search::start() {
+  if (Choice other = records::shortened(base); shortCards.count(base.card) && isNew(other))
+    return other;
   for (const Card *card : cards) {
     if (favourites && favourites->judges(*card))
       continue;
     Choice choice{card, {}};
     for (const Knob &knob : knobs.at(card))
       choice.knobs[knob.name] = knob.initial;
+    if (card != base.card && isNew(choice))
+      return choice;
+    choice.isShort = shortCards.count(card);
     if (card != base.card && isNew(choice))
       return choice;
   }
@@ -98,6 +104,11 @@ std::optional<Choice> Search::neighbour() {
     if (isNew(step.choice) && (!nearest || step < *nearest))
       nearest = std::move(step);
   };
+  if (shortCards.count(best.card)) {
+    Step other{1, 1, 0, best};
+    other.choice.isShort = !best.isShort;
+    consider(std::move(other));
+  }
   const std::vector<Knob> &some = knobs.at(best.card);
   for (size_t i = 0; i < some.size(); ++i)
     for (Step &one : stepsAlong(some[i], {0, 0, 0, best})) {
@@ -117,6 +128,7 @@ std::optional<Choice> Search::drawn() {
   Choice choice{card, {}};
   for (const Knob &knob : knobs.at(card))
     choice.knobs[knob.name] = knob.domain[draws() % knob.domain.size()];
+  choice.isShort = shortCards.count(card) && draws() % 2;
   return isNew(choice) ? std::optional(choice) : std::nullopt;
 }
 

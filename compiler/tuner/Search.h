@@ -6,14 +6,16 @@
 #include "compiler/tuner/Favourites.h"
 
 #include <random>
+#include <set>
 
 namespace heddle::tuner {
 
 class Search : public Searcher<plan::Choice> {
 public:
-  /// `cards` are those that are offered; `base` is the default choice, of speedup 1.
+  /// `cards` are those that are offered; `base` is the default choice, of speedup 1. With those of
+  /// `shortCards`, null being the default form, factors may be rounded to bf16.
   Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, int64_t workers,
-         uint64_t seed);
+         uint64_t seed, std::set<const warehouse::Card *> shortCards = {});
 
   /// Follows these instead of a local search, after the cards that they do not judge. Earlier
   /// results count.
@@ -39,6 +41,7 @@ private:
   std::optional<plan::Choice> drawn();
 
   std::vector<const warehouse::Card *> cards;
+  std::set<const warehouse::Card *> shortCards;
   std::map<const warehouse::Card *, std::vector<warehouse::Knob>> knobs;
   plan::Choice base, best;
   double highest = 1;

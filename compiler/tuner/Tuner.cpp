@@ -134,7 +134,7 @@ llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
   if (!known)
     return known.takeError();
   for (const Record &record : *known)
-    if (record.base == blank.base && record.sizes == blank.sizes)
+    if (record.base == blank.base && record.sizes == blank.sizes && (mayRound() || !record.isShort))
       work.keep(record);
   if (!isSettled(work.find(work.base))) {
     auto subject = extractedGroupOf(work);
@@ -155,7 +155,7 @@ llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
   for (const warehouse::Offer &offer : work.offers)
     if (offer.isOffered())
       offered.push_back(offer.card);
-  work.search.emplace(offered, work.base, threads, seedOf(work));
+  work.search.emplace(offered, work.base, threads, seedOf(work), work.shortCards);
   for (const Record &record : work.records)
     if (isSettled(&record))
       work.search->tell(work.choiceOf(record), record.speedup);
@@ -166,16 +166,24 @@ llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
 llvm::Expected<double> Tuner::measure(GroupTuning &work, ExtractedGroup &subject,
                                       trial::Program &base, const Choice &choice,
                                       const trial::Effort &effort) {
+  const RoundedResults *rounded =
+      choice.isShort ? &subject.rounded(compile, options.trialSeconds) : nullptr;
   Outcome outcome = support::guarded(
       [&]() -> llvm::Expected<std::string> {
+        if (rounded && !rounded->problem.empty())
+          return makeError(ErrorCode::Refused, rounded->problem);
         auto program = subject.compile(choice, compile);
         if (!program)
           return program.takeError();
         if (!(*program)->isCarriedOut)
-          return makeError(ErrorCode::Refused, "its mechanism '" + choice.card->mechanism->name +
+          return makeError(ErrorCode::Refused, "its mechanism '" +
+                                                   choice.mechanismFor(work.group)->name +
                                                    "' cannot be carried out for this group");
-        auto difference =
-            trial::differenceOf(base, **program, subject.inputs(), subject.resultElements());
+        auto difference = rounded ? trial::differenceOf(rounded->results, **program,
+                                                        subject.inputs(), subject.resultElements(),
+                                                        "those of factors of bf16", rounded->slack)
+                                  : trial::differenceOf(base, **program, subject.inputs(),
+                                                        subject.resultElements());
         if (!difference)
           return difference.takeError();
         if (!difference->empty())
@@ -371,7 +379,7 @@ llvm::Error Tuner::run(OwningOpRef<ModuleOp> imported) {
   if (!loaded)
     return loaded.takeError();
   cards.emplace(std::move(*loaded));
-  auto found = worksOf(*planned.graph, *cards, planned.machine);
+  auto found = worksOf(*planned.graph, *cards, planned.machine, mayRound());
   if (!found)
     return found.takeError();
   works = std::move(*found);

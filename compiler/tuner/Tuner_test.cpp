@@ -4,11 +4,15 @@
 #include "compiler/records/Records.h"
 #include "compiler/support/Error.h"
 #include "compiler/trial/Comparison.h"
+#include "compiler/tuner/ExtractedGroup.h"
 #include "compiler/tuner/Search.h"
+
+#include "mlir/Parser/Parser.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+using namespace mlir;
 using namespace heddle;
 using namespace heddle::tuner;
 using plan::Choice;
@@ -93,6 +97,24 @@ TEST_F(Searches, LeaveWhatOnlySharesTheWorkToSeveralWorkers) {
   }
 }
 
+TEST_F(Searches, TryBothPrecisionsWhereFactorsMayBeRounded) {
+  auto rounded = [](const std::string &text) { return StringRef(text).contains(" bf16"); };
+  Search search({&tile, &flat}, base, 2, 1, {&tile});
+  search.tell(base, 1);
+  std::vector<std::string> texts;
+  while (auto choice = search.next()) {
+    texts.push_back(records::textOf(*choice));
+    search.tell(*choice, speedupOf(*choice) * (choice->isShort ? 1.5 : 1));
+  }
+  EXPECT_EQ(texts[0], "tile@1 bf16 m=4 n=8");
+  EXPECT_EQ(texts[1], "flat@1 chunk=1");
+  EXPECT_TRUE(llvm::is_contained(texts, "tile@1 bf16 m=8 n=32"));
+  EXPECT_EQ(search.bestSpeedup(), 3);
+  EXPECT_FALSE(llvm::all_of(texts, rounded)) << "f32 competes";
+  std::sort(texts.begin(), texts.end());
+  EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end()) << "none is tried twice";
+}
+
 /// A search that a cost model leads. It knows of one card alone.
 class LedSearches : public Searches {
 protected:
@@ -172,6 +194,105 @@ TEST_F(LedSearches, TakeAFailureForSlow) {
   auto second = search.next();
   ASSERT_TRUE(second.has_value());
   EXPECT_NE(records::textOf(*second), records::textOf(*first));
+}
+
+TEST_F(LedSearches, TellPrecisionsApart) {
+  std::vector<Favourites::Candidate> all;
+  for (bool isShort : {false, true}) {
+    Choice choice = base;
+    choice.isShort = isShort;
+    choice.knobs["m"] = 8;
+    all.push_back({choice, isShort ? -1.0 : 0.5});
+  }
+  Favourites favourites(all, base, {4, 2e-4});
+  auto next = favourites.next();
+  ASSERT_TRUE(next);
+  EXPECT_EQ(records::textOf(*next), "tile@1 bf16 m=8 n=8");
+}
+
+/// Groups, cut out, and what candidates of bf16 have to compute.
+class Roundings : public testing::Test {
+protected:
+  Roundings() {
+    context.disableMultithreading();
+    context.loadDialect<graph::GraphDialect, func::FuncDialect>();
+    options.threads = 1;
+    options.shortFloats = program::ShortFloats::Emulated;
+  }
+
+  /// The group of this mechanism, of 6 x 40 numbers and weights.
+  void make(const std::string &mechanism, const std::string &ops,
+            const std::string &result = "6x24xf32") {
+    std::string type = "tensor<" + result + ">";
+    module = parseSourceString<ModuleOp>(
+        "func.func @main(%x: tensor<6x40xf32>, %w: tensor<40x24xf32>, %v: tensor<6x40xf32>) -> " +
+            type + " { %g = graph.group \"g\" {mechanism = \"" + mechanism + "\"} : " + type +
+            " {" + ops + "graph.yield %r : " + type + "} return %g : " + type + "}",
+        &context);
+    ASSERT_TRUE(module);
+    graph::GroupOp group;
+    module->walk([&](graph::GroupOp each) { group = each; });
+    subject = llvm::cantFail(ExtractedGroup::make(group, {}, 1));
+  }
+  std::string differenceOf(bool isShort) {
+    const RoundedResults &rounded = subject->rounded(options, 30);
+    EXPECT_EQ(rounded.problem, "");
+    Choice choice;
+    choice.isShort = isShort;
+    auto program = llvm::cantFail(subject->compile(choice, options));
+    EXPECT_TRUE(program->isCarriedOut);
+    reference::Tensors inputs = subject->inputs();
+    return llvm::cantFail(trial::differenceOf(rounded.results, *program, inputs,
+                                              subject->resultElements(), "the rounded",
+                                              rounded.slack));
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+  std::unique_ptr<ExtractedGroup> subject;
+  CompileOptions options;
+};
+
+static const char kMatmul[] = " = graph.matmul %FACTOR, %w : (tensor<6x40xf32>, tensor<40x24xf32>) "
+                              "-> tensor<6x24xf32>\n";
+static std::string matmul(const std::string &result, const std::string &factor) {
+  std::string text = result + kMatmul;
+  return text.replace(text.find("%FACTOR"), 7, factor);
+}
+
+TEST_F(Roundings, AreThoseOfFactorsAndNoOthers) {
+  make("contraction", matmul("%p", "%x") + "%r = graph.exp %p : tensor<6x24xf32>\n");
+  EXPECT_EQ(differenceOf(true), "");
+  EXPECT_NE(differenceOf(false), "") << "f32 is farther off than the order of sums explains";
+  EXPECT_EQ(subject->rounded(options, 30).slack, 0);
+}
+
+TEST_F(Roundings, AreKnownOfFactorsThatAreRoundedOnceBefore) {
+  make("contraction", "%a = graph.abs %x : tensor<6x40xf32>\n" + matmul("%r", "%a"));
+  EXPECT_EQ(subject->rounded(options, 30).slack, 0);
+  make("contraction", "%a = graph.exp %x : tensor<6x40xf32>\n" + matmul("%r", "%a"));
+  EXPECT_GT(subject->rounded(options, 30).slack, 0) << "its last bit may differ";
+}
+
+TEST_F(Roundings, AllowWhatAttentionRoundsItsWeightsBy) {
+  make("attention",
+       "%t = graph.transpose %v {permutation = array<i64: 1, 0>} : (tensor<6x40xf32>) -> "
+       "tensor<40x6xf32>\n"
+       "%s = graph.matmul %x, %t : (tensor<6x40xf32>, tensor<40x6xf32>) -> tensor<6x6xf32>\n"
+       "%m = graph.reduce_max %s {axes = array<i64: 1>, keep_dims = true} : (tensor<6x6xf32>) -> "
+       "tensor<6x1xf32>\n"
+       "%b = graph.broadcast %m : (tensor<6x1xf32>) -> tensor<6x6xf32>\n"
+       "%d = graph.sub %s, %b : tensor<6x6xf32>\n"
+       "%e = graph.exp %d : tensor<6x6xf32>\n"
+       "%u = graph.reduce_sum %e {axes = array<i64: 1>, keep_dims = true} : (tensor<6x6xf32>) -> "
+       "tensor<6x1xf32>\n"
+       "%c = graph.broadcast %u : (tensor<6x1xf32>) -> tensor<6x6xf32>\n"
+       "%p = graph.div %e, %c : tensor<6x6xf32>\n"
+       "%r = graph.matmul %p, %v : (tensor<6x6xf32>, tensor<6x40xf32>) -> tensor<6x40xf32>\n",
+       "6x40xf32");
+  EXPECT_EQ(differenceOf(true), "");
+  EXPECT_GT(subject->rounded(options, 30).slack, 0);
+  EXPECT_LT(subject->rounded(options, 30).slack, 0.02); // of numbers up to 2
 }
 
 TEST(Efforts, ShareTheTimeThatIsLeft) {

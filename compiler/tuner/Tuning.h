@@ -42,6 +42,8 @@ public:
   bool shouldStop();
   bool isOver() { return shouldStop() || (options.trials > 0 && trials >= options.trials); }
 
+  /// Whether factors of products may be bf16.
+  bool mayRound() const { return compile.shortFloats != program::ShortFloats::None; }
   void setSizes(GroupTuning &work) const;
   llvm::Error prepare(GroupTuning &work, trial::Program *ready = nullptr);
   llvm::Error measureBase(GroupTuning &work, ExtractedGroup &subject, trial::Program *ready);

@@ -20,9 +20,9 @@ typedef struct heddle_compiled heddle_compiled_t;
  * tools/check/options.py from compile_options.def, which has the same as flags and for Python. */
 typedef struct heddle_compile_options {
   size_t size; /* sizeof(heddle_compile_options_t) */
-  /* 'host' (default), 'c' (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, aarch64,
-     aarch64-dotprod, aarch64-i8mm, or a CPU name of LLVM; several in one artefact:
-     x86-64-v2+v3+v4+vnni; 'help' lists all. */
+  /* 'host' (default), 'c' (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, x86-64-bf16,
+     aarch64, aarch64-dotprod, aarch64-i8mm, aarch64-bf16, or a CPU name of LLVM; several in one
+     artefact: x86-64-v2+v3+v4+vnni; 'help' lists all. */
   const char *target;
   /* Optimisation level of LLVM, 0 to 3 (default 3). 0 is the default, HEDDLE_OPT_NONE what a
      compiler calls -O0. */
@@ -55,11 +55,11 @@ typedef struct heddle_compile_options {
   const char *records;
   /* 'fast' (default), or 'strict': no algorithms that round sums otherwise than by their order
      (Winograd's convolutions), and floats of 16 bits are rounded after each op, not only where they
-     leave the model; or 'bf16': as fast, and factors of products are rounded to bf16, while their
-     sums are float32 (targets without such products are refused); or 'bf16-emulated': the same
-     numbers on any target, in more time than 'fast' takes; or 'int8': as fast, and products with
-     constant weights are those of 8-bit integers, weights scaled by columns and activations by
-     rows, in each run. */
+     leave the model; or 'bf16': as fast, and factors of products are rounded to bf16 where that
+     saves time, while their sums are float32 (targets without such products are refused); or
+     'bf16-emulated': the same numbers on any target, in more time than 'fast' takes; or 'int8': as
+     fast, and products with constant weights are those of 8-bit integers, weights scaled by columns
+     and activations by rows, in each run. */
   const char *math;
   /* Threads that compile; 0 (default): as many as the cores that the process may use. */
   int jobs;

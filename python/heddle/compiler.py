@@ -262,8 +262,8 @@ def compile(  # noqa: A001: the package's own word
 
     model      A path, the bytes of a model, or an onnx.ModelProto.
     target     'host' (default), 'c' (a C99 file), x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni,
-               aarch64, aarch64-dotprod, aarch64-i8mm, or a CPU name of LLVM; several in one
-               artefact: x86-64-v2+v3+v4+vnni; 'help' lists all.
+               x86-64-bf16, aarch64, aarch64-dotprod, aarch64-i8mm, aarch64-bf16, or a CPU name of
+               LLVM; several in one artefact: x86-64-v2+v3+v4+vnni; 'help' lists all.
     threads    Threads of a run; 0 (default): as many as the machine has.
     shapes     Fix the sizes of an input, x=1x3x?x?, or a size by its name, batch=4. As {'x': (1, 3,
                None, None)} or {'batch': 4} or ['x=1x3x?x?'].
@@ -286,10 +286,11 @@ def compile(  # noqa: A001: the package's own word
     math       'fast' (default), or 'strict': no algorithms that round sums otherwise than by their
                order (Winograd's convolutions), and floats of 16 bits are rounded after each op, not
                only where they leave the model; or 'bf16': as fast, and factors of products are
-               rounded to bf16, while their sums are float32 (targets without such products are
-               refused); or 'bf16-emulated': the same numbers on any target, in more time than
-               'fast' takes; or 'int8': as fast, and products with constant weights are those of
-               8-bit integers, weights scaled by columns and activations by rows, in each run.
+               rounded to bf16 where that saves time, while their sums are float32 (targets without
+               such products are refused); or 'bf16-emulated': the same numbers on any target, in
+               more time than 'fast' takes; or 'int8': as fast, and products with constant weights
+               are those of 8-bit integers, weights scaled by columns and activations by rows, in
+               each run.
     jobs       Threads that compile; 0 (default): as many as the cores that the process may use.
     cache      Folder of what was compiled before (default: HEDDLE_CACHE, or heddle/compiled in the
                user's folder for caches). docs/guide/cache.md says more. False is none: everything

@@ -131,12 +131,14 @@ def test_a_bad_corpus_is_refused(copy, tmp_path, action, change, problem, way_ou
 
 # Choosing by a cost model.
 
-def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1):
+def made_cost_model(says, folder, name, knob="tiles", outside=0, version=1, weight=None):
     """An artefact with the interface of a cost model, which thinks that a candidate is the faster
-    the larger this knob is."""
+    the larger this knob is; `weight`: and the slower the larger this feature is."""
     width = len(says["candidate_names"])
     weights = np.zeros((width, 1), np.float32)
     weights[says["candidate_names"].index(f"knob_{knob}")] = -1
+    if weight:
+        weights[says["candidate_names"].index(weight[0])] = weight[1]
     shapes = {"ops": [1, "n"], "nodes": [1, "n", len(says["node_names"])], "makers": [1, "n", "n"],
               "readers": [1, "n", "n"], "mask": [1, "n", 1], "candidates": [1, "c", width]}
     inputs = [make_value(each, shape, TensorProto.INT64 if each == "ops" else TensorProto.FLOAT)
@@ -211,6 +213,28 @@ def test_plans_and_records_decide_before_a_cost_model(product, says, tmp_path):
     connection.execute("UPDATE trial SET confirmed = 1, speedup = 0.9 WHERE speedup <> 1")
     connection.commit()
     assert knobs_of(product, *both)[0] == ruled
+
+
+def test_a_model_that_has_learned_from_f32_alone(product, says, tmp_path):
+    """It lacks the feature that tells precisions apart, and chooses as before without them."""
+    assert says["candidate_names"][-1] == "has_bf16"
+    older = {**says, "candidate_names": says["candidate_names"][:-1]}
+    tiles = made_cost_model(older, tmp_path, "older")
+    assert knobs_of(product, "--cost-model", tiles)[0]["tiles"] == 32
+    short = ("--math", "bf16-emulated", "--cost-model", tiles)
+    assert json_of("plan", product, *ONE, *short)["groups"][0]["precision"] == "bf16"  # by rule
+    assert knobs_of(product, *short)[0]["tiles"] == 0
+    said = json_of("explain", product, *ONE, *short)["cost_model"]["groups"]["product"]
+    assert said["kept"].startswith("1 of its features are outside of what the model has learned")
+
+
+def test_a_cost_model_owns_precision(product, says, tmp_path):
+    """One that finds bf16 slower is followed under `--math bf16`, against the rules."""
+    exact = made_cost_model(says, tmp_path, "exact", weight=("has_bf16", 8))
+    plan = json_of("plan", product, *ONE, "--math", "bf16-emulated", "--cost-model", exact)
+    assert "precision" not in plan["groups"][0]
+    told = json_of("explain", product, *ONE, "--math", "bf16-emulated", "--cost-model", exact)
+    assert told["groups"][0]["why_precision"] == "the cost model says so"
 
 
 def test_the_rules_take_over(product, says, tmp_path):

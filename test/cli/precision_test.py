@@ -1,6 +1,7 @@
 """Products whose factors are rounded to bf16: `--math bf16`, and `precision` of a plan's groups."""
 
 import json
+import sqlite3
 
 import heddle as package
 import numpy as np
@@ -127,6 +128,72 @@ def test_weights_take_half_of_the_memory(model):
     sizes = [heddle("explain", model, "--json", "--target", "x86-64-bf16", "--math", math)
              .json["weights_bytes"] for math in ("fast", "bf16")]
     assert 0.4 < sizes[1] / sizes[0] < 0.6
+
+
+def test_a_group_keeps_f32_where_bf16_saves_no_time(tmp_path):
+    """An element of a wide factor is rounded for four products: longer than that saves."""
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float[64, 4096] x, float[4096, 4] w, float[64, 512] a, float[512, 512] b)
+            => (float[64, 4] y, float[64, 512] z) { y = MatMul(x, w) z = MatMul(a, b) }""")
+    path = save(model, tmp_path / "m.onnx")
+    groups = {}
+    for options in (("--target", "x86-64-bf16", "--math", "bf16"),
+                    ("--target", "aarch64-bf16", "--math", "bf16"),
+                    ("--target", "x86-64-v3", "--math", "bf16-emulated")):
+        told = heddle("explain", path, "--json", *options).json
+        assert told["math"] == options[-1]
+        groups = {each["outputs"][0]["type"]: each for each in told["groups"]}
+        assert groups["64 x 4 x f32"]["precision"] is None
+        assert groups["64 x 512 x f32"]["precision"] == "bf16"
+        assert all("a roofline gives it" in each["why_precision"] for each in groups.values())
+        name = groups["64 x 4 x f32"]["name"]
+        details = heddle("explain", path, "--group", name, *options).output
+        assert "\nfactors  f32: a roofline gives it" in details
+    assert heddle("explain", path, "--json").json["groups"][0]["why_precision"] is None
+
+
+def test_weights_of_bf16_are_half_of_the_bytes_that_are_read(model):
+    """`explain` counts them so, and draws its bound from that."""
+    told = [{each["name"]: each for each in
+             heddle("explain", model, "--json", "--target", "x86-64-bf16", "--math",
+                   math).json["groups"]} for math in ("fast", "bf16")]
+    products = [name for name, group in told[1].items() if group["precision"] == "bf16"]
+    assert len(products) == 2
+    for name, group in told[0].items():
+        share = 0.5 if name in products else 1
+        # The 0 of Relu is a constant, too.
+        assert abs(told[1][name]["weight_bytes"] - share * group["weight_bytes"]) <= 4
+
+
+def test_emulated_products_are_not_tuned(tmp_path, model):
+    done = heddle("tune", model, "--math", "bf16-emulated", "--records", tmp_path / "r.db")
+    assert done.status == USAGE
+    assert "that of emulated products says nothing" in done.errors and "--math bf16'" in done.errors
+
+
+def test_records_decide_precision_under_math_bf16_alone(tmp_path, model):
+    """Default choices of two products, as if bf16 had been tuned: one is faster, one is not."""
+    records, options = tmp_path / "r.db", ("--threads", 1)
+    done = heddle("tune", model, "--records", records, "--trials", 1, *options)
+    assert done.status == OK, done.errors
+    database = sqlite3.connect(records)
+    database.row_factory = sqlite3.Row
+    rows = [dict(row) for row in database.execute(
+        "SELECT * FROM trial WHERE base LIKE card || '@' || card_hash || '%' AND knobs <> '{}'")]
+    bases = {row["key"]: row for row in rows if row["card"] == "matmul" and row["base"].endswith(
+        " ".join(f"{name}={value}" for name, value in json.loads(row["knobs"]).items()))}
+    assert len(bases) == 2
+    for row, speedup in zip(bases.values(), (2, 0.8)):
+        row.update(id=None, precision="bf16", speedup=speedup, confirmed=1)
+        database.execute(f"INSERT INTO trial VALUES ({', '.join('?' * len(row))})",
+                         list(row.values()))
+    database.commit()
+    for math, count in (("fast", 0), ("bf16-emulated", 1)):
+        plan = plan_of(model, *options, "--records", records, "--math", math)
+        assert [each.get("precision") for each in plan["groups"]].count("bf16") == count
+    told = heddle("explain", model, "--json", *options, "--records", records, "--math",
+                  "bf16-emulated").json
+    assert sum(each["why_precision"] == "both were measured" for each in told["groups"]) == 2
 
 
 def test_weights_of_16_bits_stay_as_they_are(tmp_path, x):

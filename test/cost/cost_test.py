@@ -284,6 +284,19 @@ def test_files_of_other_machines_and_features_are_refused(saved):
         loaded.check(other)
 
 
+def test_features_that_were_added_are_outside_unless_they_are_0(saved):
+    loaded, other = ranker.Ranker(saved), made_corpus(2)
+    other.candidate_names = [*NAMES, "another"]
+    loaded.check(other)
+    group = other.groups[0]
+    before, outside = loaded.scores(group)
+    added = np.arange(len(group.seconds)) % 2
+    group.candidates = np.column_stack([group.candidates, added]).astype(np.float32)
+    after, more = loaded.scores(group)
+    np.testing.assert_array_equal(after, before)
+    np.testing.assert_array_equal(more, outside + added)
+
+
 def test_equal_seeds_learn_the_same():
     groups = made_corpus(12).groups
     one, other = (Network(seed=3, epochs=2).fit(groups, NAMES) for _ in range(2))

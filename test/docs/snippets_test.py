@@ -38,6 +38,7 @@ LEFT_OUT = {
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
     "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
     "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
+    "--math bf16 ": "few machines multiply bf16",
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",

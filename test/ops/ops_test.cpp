@@ -150,8 +150,11 @@ CompileOptions plainOptions() {
 
 CompileOptions optionsOf(const Case &test) {
   CompileOptions options = plainOptions();
-  if (test.isShort)
+  if (test.isShort) { // wherever it can be, be it slower
     options.shortFloats = program::ShortFloats::Emulated;
+    options.planText = R"({"plan": 1, "thresholds": {"bf16_saving": 0}, "groups": []})";
+    options.planPath = "short.plan";
+  }
   return options;
 }
 

@@ -17,8 +17,6 @@ LogicalResult AttentionLayout::read() {
   parts = *read;
   number = factor = accumulatorType(graph::storageOf(parts.scores.getResult()));
   if (schedule.isShort) {
-    if (kernel.machine.shortFloats == program::ShortFloats::None)
-      return kernel.refuse("the machine multiplies no bf16");
     factor = IntegerType::get(number.getContext(), 16);
     together = 2;
   }

@@ -19,7 +19,7 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   partColumns = read->partColumns;
   isOneRow = read->isOneRow;
   shape = readShape(*read);
-  if (failed(readTypes(*read)))
+  if (failed(readTypes()))
     return failure();
   tileRows = schedule.knob("m", 8);
   int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
@@ -30,17 +30,13 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
 }
 
 /// Sets what the tile works on; fails if the machine has no instruction for it.
-LogicalResult ProductLayout::readTypes(const mechanism::Product &product) {
+LogicalResult ProductLayout::readTypes() {
   Type a = graph::storageOf(shape.root->getOperand(0)),
        b = graph::storageOf(shape.root->getOperand(1));
   element = a;
   accumulator = graph::storageOf(shape.root->getResult(0));
   const program::Machine &machine = kernel.machine;
   if (schedule.isShort) {
-    if (std::string why = mechanism::whyNotShort(product); !why.empty())
-      return kernel.refuse("it cannot round its factors to bf16: " + why);
-    if (machine.shortFloats == program::ShortFloats::None)
-      return kernel.refuse("the machine multiplies no bf16");
     depth = 2;
     element = IntegerType::get(a.getContext(), 16);
     return success();

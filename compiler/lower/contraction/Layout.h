@@ -82,7 +82,7 @@ public:
   llvm::SmallVector<Run> runs;
 
 private:
-  mlir::LogicalResult readTypes(const mechanism::Product &product);
+  mlir::LogicalResult readTypes();
   void coalesceRows(const mechanism::Product &product);
 };
 

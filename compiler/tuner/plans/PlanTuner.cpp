@@ -52,6 +52,7 @@ llvm::Expected<std::unique_ptr<Compiled>> PlanTuner::plan(const Decisions &decis
   CompileOptions options = tuner.compile;
   options.recordsPath.clear();
   options.costModel = nullptr;
+  options.shortFloats = program::ShortFloats::None; // precision is a knob
   options.plansOnly = true;
   plan::Plan wanted = planOf(sites, decisions);
   options.planText = wanted.str();
@@ -75,7 +76,8 @@ llvm::Expected<std::unique_ptr<PlanTuner::Costed>> PlanTuner::costOf(const Decis
 }
 
 llvm::Error PlanTuner::findGroups(Costed &costed) {
-  auto found = worksOf(*costed.planned->graph, *tuner.cards, tuner.planned.machine);
+  auto found =
+      worksOf(*costed.planned->graph, *tuner.cards, tuner.planned.machine, tuner.mayRound());
   if (!found)
     return found.takeError();
   bool isKept = false;

@@ -45,9 +45,11 @@ class Ranker:
 
     def check(self, corpus):
         """An error unless the corpus has the features that were learned, of this machine. Ops that
-        came later are unknown ones."""
+        came later are unknown ones; features of candidates that did are the last of the corpus."""
         for name, what in (("node_names", "nodes"), ("candidate_names", "candidates")):
-            if self.about[name] != getattr(corpus, name):
+            learned, added = self.about[name], name == "candidate_names"
+            names = getattr(corpus, name)
+            if learned != (names[:len(learned)] if added else names):
                 raise UsageError(f"the cost model has learned other features of {what} than the "
                                  "corpus has\nnote: 'heddle cost train' makes it anew")
         for name in ("target", "threads"):
@@ -61,9 +63,13 @@ class Ranker:
         if len(group.ops) > MOST_NODES:
             count = len(group.seconds)
             return np.zeros(count, np.float32), np.full(count, len(self.about["candidate_names"]))
-        scores, outside, _ = self._session.run(
-            None, feeds_of_one(group, len(self.about["op_names"])))
-        return np.asarray(scores)[0], np.asarray(outside)[0].astype(np.int64)
+        feeds = feeds_of_one(group, len(self.about["op_names"]))
+        feeds["candidates"], added = np.split(
+            feeds["candidates"], [len(self.about["candidate_names"])], axis=-1)
+        feeds["candidates"] = np.ascontiguousarray(feeds["candidates"])
+        scores, outside, _ = self._session.run(None, feeds)
+        return (np.asarray(scores)[0], np.asarray(outside)[0].astype(np.int64)
+                + np.count_nonzero(added[0], axis=-1))
 
     def predict(self, group):
         return self.scores(group)[0]

@@ -343,6 +343,9 @@ std::string detailsOf(const Json &explanation, const Json &group) {
                                 : "card " + cardOf(group)) +
           (knobs.empty() ? "" : ", " + knobs) + "\n";
   text += versionsText(group) + precisionText(group) + costText(explanation, group);
+  if (const Json &why = group.at("why_precision"); why.is_string())
+    text += "factors  " + std::string(group.at("precision").is_string() ? "bf16: " : "f32: ") +
+            why.get<std::string>() + "\n";
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";
   text += opsText(group) + offersText(group) + trafficText(explanation, group) +

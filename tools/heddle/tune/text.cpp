@@ -14,7 +14,7 @@ static std::string choiceText(const Json &choice) {
   std::string text = choice.at("card");
   for (const auto &[name, value] : choice.at("knobs").items())
     text += " " + name + "=" + value.dump();
-  return text;
+  return text + (choice.contains("precision") ? " bf16" : "");
 }
 
 /// Differences from the default choice.
@@ -28,6 +28,8 @@ static std::string changeText(const Json &group) {
   for (const auto &[name, value] : after.at("knobs").items())
     if (before.at("knobs").value(name, Json()) != value)
       text += (text.empty() ? "" : " ") + name + "=" + value.dump();
+  if (before.value("precision", Json()) != after.value("precision", Json()))
+    text += text.empty() ? "bf16" : " bf16";
   if (before.value("versions", Json()) != after.value("versions", Json()))
     text += (text.empty() ? "" : ", ") +
             std::to_string(after.value("versions", Json::array()).size()) + " versions by size";
