@@ -37,6 +37,7 @@ public:
     for (const Json &group : report.value("pointwise_instead", Json::array()))
       simpler.insert(group.at("group").get<std::string>());
     Json plan = parseJson(compiled.planJson);
+    integers = plan.value("integers", Json::array());
     for (const Json &group : plan.value("groups", Json::array()))
       for (const char *field : {"knobs", "versions", "measured"})
         if (group.contains(field))
@@ -65,6 +66,7 @@ private:
   std::vector<graph::GroupOp> groups;
   llvm::DenseMap<Operation *, int64_t> numbers;
   std::set<std::string> simpler, chosen;
+  Json integers; // nodes whose products of floats are computed with integers
   /// Knobs, versions and what was measured of the groups that have some, by their names.
   Json settings = {
       {"knobs", Json::object()}, {"versions", Json::object()}, {"measured", Json::object()}};
@@ -374,7 +376,8 @@ Json Explainer::write() {
   Json json = {{"model", compiled.program.model},
                {"target", compiled.target->name},
                {"vector_bits", compiled.machine.lanes * 32},
-               {"math", mathOf(compiled)},
+               {"math", integers.empty() ? mathOf(compiled) : "int8"},
+               {"integers", integers},
                {"subnormals", compiled.target->subnormals().str()},
                {"symbols", compiled.program.symbols},
                {"launches", compiled.program.launches},

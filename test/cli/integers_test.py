@@ -171,6 +171,12 @@ def test_weights_take_a_quarter_of_the_memory(model):
     assert sizes[1] / sizes[0] < 0.35
 
 
+def test_explain_says_which(model):
+    told = heddle("explain", model, "--json", "--math", "int8").json
+    assert told["integers"] == NAMES and told["math"] == "int8"
+    assert "2 nodes have products of f32" in heddle("explain", model, "--math", "int8").output
+
+
 def test_a_budget_chooses_among_them(tmp_path, model, weights):
     """Products of integers save time here or not: either way, the bound holds."""
     x = draw(64, 96, seed=4)

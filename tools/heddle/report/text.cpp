@@ -177,6 +177,10 @@ static std::string headOf(const Json &explanation) {
             splits[0].at("step").get<std::string>() +
             "): " + splits[0].at("why").get<std::string>() + "\n";
   head += unfoldedText(explanation.at("unfolded"));
+  if (const Json &nodes = explanation.at("integers"); !nodes.empty())
+    head += "integers " + std::to_string(nodes.size()) +
+            " nodes have products of f32 that are computed with 8-bit integers, as " +
+            nodes[0].get<std::string>() + "\n";
   if (explanation.contains("run")) {
     const Json &run = explanation.at("run");
     head += "time     " + formatSeconds(run.at("seconds")) + ", median of " +
