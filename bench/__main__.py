@@ -145,8 +145,9 @@ BENCHMARKS = {
         "--networks layer --sets CoLA --batch 4 --threads 1 --rounds 1 --turn 1", PEERS),
     "quantize": Benchmark(
         "quantize.bench",
-        "are models that are quantised here nearer to f32 than those that ONNX Runtime quantises?",
-        "--models kws_fp32 --samples 5"),
+        "are models that are quantised here nearer to f32 than those of ONNX Runtime, NNCF and "
+        "Neural Compressor? `--finetune`: and what does fine-tuning gain?",
+        "--models kws_fp32 --samples 5", PEERS),
     "precision": Benchmark(
         "precision.bench",
         "how fast and how far from f32 are models in bf16 and int8, beside OpenVINO as it comes "

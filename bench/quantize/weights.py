@@ -1,7 +1,6 @@
 """Language models whose weights have 4 bits, by Heddle's methods and by those of others.
 
     ./dev bench weights [--steps N] [--only TEXT...]
-    build/peers/bin/pip install nncf     # for NNCF, which is left out where it is not there
 
 The network is a GPT of single bytes, trained on the language reference of Python, which comes with
 Python; a tenth of the text is held out. All take the same batches to calibrate with, blocks of 32

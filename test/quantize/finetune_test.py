@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 
 import heddle
 import numpy as np
@@ -66,6 +68,44 @@ def test_it_brings_outputs_closer(network, options):
     same_in_onnxruntime(made, small.samples(model, 4, seed=9))
 
 
+def mean_squares(runs):
+    """That of each output."""
+    return np.mean([[np.mean(np.square(array)) for array in run] for run in runs], axis=0)
+
+
+@pytest.mark.parametrize("name, options", [
+    ("residual", {"activations": "s8", "equalise": True}), ("shared_weights", {}),
+    ("transformer", {"smooth": 0.5, "per_channel": False, "reduce_range": True}),
+    ("upsampled", {"mixed": True, "tolerance": 0.05}), ("several_outputs", {}),
+    ("gemm", {"bias_correction": False, "per_channel": False})], ids=str)
+def test_what_is_trained_is_the_model_that_is_made(name, options):
+    """Errors of validation are those of the models, but for sums at the edge of a step."""
+    model = small.NETWORKS[name]()
+    feeds, made = small.samples(model, 50), []
+    last, found, _ = tuned(model, feeds, finetune=2, learning_rate=0.005, **options,
+                           progress=lambda facts, each: made.append((facts, each)))
+    same_in_onnxruntime(last, feeds[:2])
+    assert [facts["epoch"] for facts, _ in made] == [0, 1, 2] and made[0][1] is not None
+    assert made[1][1] is not None or made[2][1] is not None
+    module = heddle.compile(model, threads=1)
+    signals = mean_squares(module.run(None, feed) for place, feed in enumerate(feeds)
+                           if place % 5 < 3)
+    for facts, each in made:
+        if each is not None:
+            other = heddle.compile(each, threads=1)
+            noises = mean_squares([a - b for a, b in zip(*(
+                which.run(None, feed) for which in (module, other)))] for feed in feeds[3::5])
+            error = facts["validation"] if facts["epoch"] else found["before"]
+            assert np.mean(np.divide(noises, signals)) == pytest.approx(error, rel=0.15)
+
+
+def test_it_finds_the_same_again():
+    model, options = small.embedded(), {"per_channel": False, "distance": "kl", "finetune": 2}
+    feeds = small.samples(model, 20)
+    made, again = (tuned(model, feeds, **options)[0].SerializeToString() for _ in range(2))
+    assert made == again
+
+
 def test_what_is_not_better_is_not_kept():
     feeds = small.samples(small.gemm(), 20)
     before, _, _ = tuned(small.gemm(), feeds)
@@ -94,6 +134,8 @@ def test_a_loss_that_diverges_loses_nothing(monkeypatch):
     ({"learning_rate": 0.1}, "--learning-rate 0.1: is an option of fine-tuning; --finetune EPOCHS"),
     ({"distance": "kl"}, "--distance kl: is an option of fine-tuning"),
     ({"finetune": 2, "weights": "int4"}, "--finetune: is an option of products of integers"),
+    ({"finetune": -1}, "`finetune` is -1, but must be at least 0"),
+    ({"finetune": 1, "learning_rate": float("nan")}, "`learning_rate` is nan, but must be at"),
 ])
 def test_options_that_contradict_each_other(options, says):
     with pytest.raises(heddle.UsageError, match=says):
@@ -117,6 +159,30 @@ def test_a_network_without_a_derivative_is_refused_at_once():
     net.output("y", ["batch", 8])
     with pytest.raises(heddle.RefusedError, match="--finetune: .*bitcast.* has no derivative"):
         heddle.quantize(net.model(26), [{"x": np.ones((2, 8), np.float32)}] * 4, finetune=1)
+
+
+def test_an_output_of_integers_alone_is_refused():
+    net = small.Net(0)
+    net.op("ArgMax", net.dense(net.input("x", ["batch", 8]), 8, 4), axis=1, name="y")
+    net.output("y", ["batch", 1], 7)
+    with pytest.raises(heddle.RefusedError, match="has no output of f32"):
+        heddle.quantize(net.model(), [{"x": np.ones((1, 8), np.float32)}] * 5, finetune=1)
+
+
+def test_ctrl_c_keeps_the_best(tmp_path):
+    onnx.save(small.gemm(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=small.samples(small.gemm(), 1)[0]["x"].repeat(20, axis=0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "heddle.quantize", "m.onnx", "-o", "q.onnx", "--data", "d.npz",
+         "--finetune", "1000000"], cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    first = process.stderr.readline()
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert "epoch 1 of 1000000: loss " in first, first
+    assert process.returncode == 128 + signal.SIGINT and "Traceback" not in errors, errors
+    assert "stopped; 'q.onnx' has the model of epoch " in errors.splitlines()[-1]
+    onnx.checker.check_model(str(tmp_path / "q.onnx"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["d.npz", "m.onnx", "q.onnx"]
 
 
 def test_a_stop_keeps_the_best(tmp_path, monkeypatch, capsys):
