@@ -50,7 +50,7 @@ def onnxruntime(path, feeds):
                 ready, made, Reader(feeds), quant_format=quantization.QuantFormat.QDQ,
                 per_channel=True, activation_type=quantization.QuantType.QUInt8,
                 weight_type=quantization.QuantType.QInt8, extra_options=more)
-            return onnx.load(made)
+            return _with_axes(made)
         try:
             return make()
         except ValueError:  # of its own: scales that it widens for biases have to be single numbers
@@ -84,17 +84,21 @@ def neural_compressor(path, feeds):
                               text=True, env={"OMP_NUM_THREADS": "1"})
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])
-        return _with_axes(onnx.load(made))
+        return _with_axes(made)
 
 
-def _with_axes(model):
-    """A model whose DequantizeLinear of vectors, which are biases, have the one axis that there is:
-    Neural Compressor leaves out the attribute, so that it is 1."""
-    vectors = {tensor.name for tensor in model.graph.initializer if len(tensor.dims) == 1}
+def _with_axes(path):
+    """A model whose biases have their scales along their channels: the axis that ONNX Runtime and
+    Neural Compressor write is another one where a bias is a vector or a row, which does no harm as
+    long as ONNX Runtime fuses the bias."""
+    model = onnx.load(path)
+    dims = {tensor.name: list(tensor.dims) for tensor in model.graph.initializer}
     for node in model.graph.node:
-        if node.op_type == "DequantizeLinear" and node.input[0] in vectors:
+        given = dims.get(node.input[0]) if node.op_type == "DequantizeLinear" else None
+        count = dims.get(node.input[1]) if given else None
+        if count and given in (count, [1, *count]):
             del node.attribute[:]
-            node.attribute.append(onnx.helper.make_attribute("axis", 0))
+            node.attribute.append(onnx.helper.make_attribute("axis", len(given) - 1))
     return model
 
 

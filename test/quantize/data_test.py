@@ -5,9 +5,12 @@ import numpy as np
 import onnx
 import pytest
 from heddle.onnx_graph import make_model, make_node
+from heddle.quantize import __main__ as command
+from heddle.quantize import observe
 from heddle.quantize.data import Samples
 from heddle.quantize.graph import Network
 from heddle.quantize.settings import Settings
+from heddle.training import checkpoint
 
 import heddle
 from bench.models import catalogue
@@ -151,6 +154,37 @@ def test_a_model_that_is_none(tmp_path):
         heddle.quantize(tmp_path / "m.onnx", {"x": X})
     with pytest.raises(heddle.UsageError, match="none.onnx': there is no such model"):
         heddle.quantize(tmp_path / "none.onnx", {"x": X})
+
+
+def test_models_that_are_too_large_for_one_file(tmp_path, monkeypatch, compiler):
+    """Their weights lie in a file of their own, before and after."""
+    monkeypatch.chdir(tmp_path)
+    for module in (checkpoint, observe):
+        monkeypatch.setattr(module, "LARGEST_PROTO", 1000)
+    onnx.save_model(small.gemm(), "m.onnx", save_as_external_data=True, location="w.data",
+                    size_threshold=0)
+    np.savez("d.npz", x=X)
+    for more in ([], ["--weights", "int8", "--block", "16"]):
+        assert command.main(["m.onnx", "--data", "d.npz", "-o", "q.onnx", *more]) == 0
+        assert (tmp_path / "q.onnx.data").exists()
+        made = heddle.compile("q.onnx").run(None, {"x": X})[0]
+        wanted = heddle.compile(small.gemm()).run(None, {"x": X})[0]
+        np.testing.assert_allclose(made, wanted, atol=0.05 * np.abs(wanted).max())
+
+
+def test_ops_that_onnx_had_for_trial(compiler):
+    """onnx cannot convert them, nor tell their results."""
+    net = small.Net(0)
+    x = net.op("ImageScaler", net.image(), bias=[0.1, 0.2, 0.3], scale=0.5)
+    net.classes(net.relu(net.conv(x, 3, 8)), 8)
+    model = net.model(7)
+    made = heddle.quantize(model, small.samples(model, 4), threads=1)
+    assert [each.version for each in made.opset_import] == [13]
+    node = next(node for node in made.graph.node if node.op_type == "ImageScaler")
+    assert node.domain == "" and len(made.graph.node) > 10
+    feed = small.samples(model, 1, 5)[0]
+    wanted, found = (heddle.compile(each).run(None, feed)[0] for each in (model, made))
+    np.testing.assert_allclose(found, wanted, atol=0.05 * np.abs(wanted).max())
 
 
 def test_weights_in_files_of_their_own(tmp_path, compiler):

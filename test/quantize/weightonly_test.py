@@ -89,6 +89,17 @@ def test_awq_is_no_worse_where_channels_are_outliers():
     assert ((x @ off.T) ** 2).sum() < 0.8 * error(x, rows, lowbit.nearest(rows, GRID, 32))
 
 
+def test_tables_that_stay_are_named():
+    """Until --ops asks for them."""
+    feeds, reports = samples(small.embedded(), 4), []
+    for options in ({}, {"weights": "int8"}, {"weights": "int8", "ops": ["MatMul", "Gather"]}):
+        heddle.quantize(small.embedded(), feeds, report=reports.append, threads=1, **options)
+    said = "it chooses from a table of 2560 bytes; "
+    assert [[each["why"] for each in report.facts["left"]] for report in reports] == [
+        [said + "--weights rounds tables"],
+        [said + "--ops Gather --ops MatMul --ops Gemm rounds it, too"], []]
+
+
 @pytest.mark.parametrize("options", [
     {"form": "matmulnbits"}, {"form": "dequantize"}, {"form": "matmulnbits", "symmetric": False},
     {"form": "dequantize", "symmetric": False}, {"weights": "int8", "ops": ["MatMul", "Gather"]},

@@ -76,6 +76,7 @@ def test_a_model_too_large_for_one_file_has_its_data_beside_it(tmp_path, monkeyp
     trainer.step(feeds)
     trainer.save(tmp_path / "large.onnx")
     assert sorted(os.listdir(tmp_path)) == ["large.onnx", "large.onnx.data"]
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1
     ours, = heddle.compile(tmp_path / "large.onnx", **OPTIONS).run(None, {"x": feeds["x"]})
     np.testing.assert_allclose(trainer.evaluate(feeds)[1]["y"], ours, rtol=1e-4, atol=1e-5)
 

@@ -14,7 +14,7 @@ import numpy as np
 from .. import apart
 from ..library import RefusedError
 from ..training import DivergedError, Trainer, cosine
-from ..training.checkpoint import LARGEST_PROTO
+from ..training.checkpoint import LARGEST_PROTO, size_of
 from .emit import Decisions, Emitter, quantised_nodes
 from .student import WANTED, Student, outputs_of, with_loss
 
@@ -26,7 +26,7 @@ class _Derived(Exception):
 
 
 def _small(network, model):
-    if model.ByteSize() >= LARGEST_PROTO:
+    if size_of(model) >= LARGEST_PROTO:
         raise RefusedError(f"--finetune: '{network.name}' has 2 GiB of weights or more, with which "
                            "no step is compiled")
     return model

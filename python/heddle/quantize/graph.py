@@ -7,7 +7,7 @@ they are; what they read of the main graph stays in f32. SPDX-License-Identifier
 import numpy as np
 
 from ..library import RefusedError
-from ..onnx_graph import FLOAT, make_node, nodes_of
+from ..onnx_graph import FLOAT, make_node, make_value, nodes_of
 from ..packages import need
 
 LEAST_OPSET = 13  # the first whose DequantizeLinear has a scale for each channel
@@ -54,6 +54,9 @@ def new_name(taken, text):
     return found
 
 
+HIDDEN = "heddle.hidden"  # a domain that no op has
+
+
 class Network:
     """A model, which is changed in place."""
 
@@ -79,7 +82,7 @@ class Network:
         version = max(versions, default=least)
         if version < least:
             try:
-                model = self.onnx.version_converter.convert_version(model, least)
+                model = self._converted(model, least)
             except Exception as error:  # the converter's own, of many kinds
                 raise RefusedError(
                     f"'{self.name}': is of opset {version}, but {least} is needed, and onnx "
@@ -87,6 +90,25 @@ class Network:
                     f"opset {least} or later") from error
         model.ir_version = max(model.ir_version, 10 if least >= OPSET_OF_BLOCKS else 7)
         return model
+
+    def _converted(self, model, least):
+        """The model in another opset; ops that ONNX once had for trial stay what they are: its
+        converter, which knows none of them, takes them for those of another domain."""
+        for node in nodes_of(model.graph):
+            node.domain = node.domain if self._is_known(node) else HIDDEN
+        if any(node.domain == HIDDEN for node in nodes_of(model.graph)):
+            model.opset_import.append(self.onnx.helper.make_opsetid(HIDDEN, 1))
+        model = self.onnx.version_converter.convert_version(model, least)
+        for node in nodes_of(model.graph):
+            node.domain = "" if node.domain == HIDDEN else node.domain
+        kept = [each for each in model.opset_import if each.domain != HIDDEN]
+        del model.opset_import[:]
+        model.opset_import.extend(kept)
+        return model
+
+    def _is_known(self, node):
+        """False for an op that ONNX once had for trial."""
+        return node.domain != "" or self.onnx.defs.has(node.op_type)
 
     def _lift(self):
         """Makes initializers of constants and their copies; initializers are no inputs any more."""
@@ -175,6 +197,10 @@ class Network:
         skeleton.functions.extend(self.model.functions)
         for field in ("node", "input", "output", "value_info"):
             getattr(skeleton.graph, field).extend(getattr(self.graph, field))
+        told = {value.name for value in skeleton.graph.value_info}
+        skeleton.graph.value_info.extend(
+            make_value(name, None) for node in self.graph.node if not self._is_known(node)
+            for name in node.output if name not in told)  # ops on trial made numbers of f32
         for tensor in self.graph.initializer:
             if int(np.prod(tensor.dims)) <= SMALL:
                 skeleton.graph.initializer.append(tensor)

@@ -14,11 +14,18 @@ import numpy as np
 from . import emit, measure, observe
 from ..library import RefusedError
 from ..onnx_graph import make_value
+from ..training.checkpoint import size_of
 from .graph import label
 from .places import Places
 
 SEARCHED = 8  # samples at most that are searched on
 TOLD = 5  # layers in a message
+
+
+def _reader(tensor, readers):
+    """Which node reads a tensor, or the integers of one."""
+    node = readers.get(tensor) or readers.get(tensor.removesuffix("/integers"))
+    return f" of '{label(node)}'" if node is not None else ""
 
 
 class Alternatives:
@@ -40,6 +47,17 @@ class Alternatives:
             [output.name for output in self.reference.outputs],
             ((wanted, self.module.run(None, {**feed, **more})) for feed, wanted in pairs))
         return max(each.relative for each in errors)
+
+    def size(self, chosen):
+        """Bytes of the model with these candidates."""
+        return size_of(self.model(chosen))
+
+    def largest(self, chosen):
+        """Names and bytes of the tensors that take most in that model."""
+        tensors = sorted(self.model(chosen).graph.initializer, key=lambda each: -each.ByteSize())
+        readers = {name: node for node in self.network.nodes for name in node.input}
+        return ", ".join(f"'{tensor.name}'{_reader(tensor.name, readers)} with "
+                         f"{tensor.ByteSize()}" for tensor in tensors[:TOLD])
 
 
 class Switches(Alternatives):
@@ -64,9 +82,9 @@ class Switches(Alternatives):
         ops = self.places(layers).ops
         return {name: np.array(key in ops) for key, name in self.switches.items()}
 
-    def size(self, layers):
-        """Bytes of the model with these layers on integers."""
-        return emit.quantised(self.network, self.with_layers(layers)).ByteSize()
+    def model(self, layers):
+        """The model with these layers on integers."""
+        return emit.quantised(self.network, self.with_layers(layers))
 
     def with_layers(self, layers):
         """The decisions with these layers alone."""
@@ -117,9 +135,9 @@ class Rounding(Alternatives):
         return {name: self.work.values(name, widths[name]) if name in widths else array
                 for name, array in self.arrays.items()}
 
-    def size(self, chosen):
-        """Bytes of the model with this choice."""
-        return self.work.model(self.widths(chosen)).ByteSize()
+    def model(self, chosen):
+        """The model with this choice."""
+        return self.work.model(self.widths(chosen))
 
     def name(self, candidate):
         weight, bits = candidate
@@ -188,7 +206,8 @@ class Choice:
         if least > budget:
             raise RefusedError(
                 f"--budget-bytes {budget}: '{self.switches.network.name}' takes {least} bytes with "
-                f"{self.switches.all_chosen}, {least - budget} more than that")
+                f"{self.switches.all_chosen}, {least - budget} more than that; most take "
+                f"{self.switches.largest(self.quantised(0))}")
         return _least(count, lambda each: size(self.quantised(each + 1)) > budget)
 
     def _refuse(self, most):

@@ -11,7 +11,7 @@ from .. import compiler, workplace
 from ..library import Error, RefusedError
 from ..onnx_graph import make_value
 from ..packages import need
-from ..training.checkpoint import LARGEST_PROTO
+from ..training.checkpoint import LARGEST_PROTO, size_of, write_proto
 from .calibrate import Histogram
 
 
@@ -21,14 +21,14 @@ LEVEL = 0  # of optimisation: a module is compiled for some tens of runs
 def compiled(model, threads):
     """A module of a ModelProto, which may be larger than a message can be."""
     given = {"threads": threads or None, "cache": False, "opt_level": LEVEL}
-    if model.ByteSize() < LARGEST_PROTO:
+    if size_of(model) < LARGEST_PROTO:
         return compiler.compile(model, **given)
     onnx = need("onnx", "quantising", "quantize")
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     with workplace.folder() as folder:
         path = os.path.join(folder, "model.onnx")
-        onnx.save_model(copy, path, save_as_external_data=True, location="model.onnx.data")
+        write_proto(path, copy)
         return compiler.compile(path, **given)
 
 

@@ -10,6 +10,8 @@ SPDX-License-Identifier: Apache-2.0
 import fnmatch
 from dataclasses import dataclass
 
+import numpy as np
+
 from ..library import UsageError
 from .graph import attribute, key_of, label
 from .settings import LAYERS, PRODUCTS, TABLES
@@ -81,6 +83,14 @@ def _table(network, node):
     return Layer(key_of(node), node.op_type, indices, name, 0, "", True)
 
 
+def _why_table(network, node, settings):
+    """Why a table stays in f32."""
+    size = 4 * int(np.prod(network.tensors[node.input[0]].dims))
+    how = ("--ops Gather --ops MatMul --ops Gemm rounds it, too" if settings.weights is not None
+           else "--weights rounds tables")
+    return f"it chooses from a table of {size} bytes; {how}"
+
+
 def _matches(node, patterns):
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns
                for name in (node.name, key_of(node)))
@@ -107,7 +117,11 @@ def find_layers(network, settings):
     _check_names(network, settings)
     layers, left = {}, {}
     for node in network.nodes:
-        if node.op_type not in settings.kinds or node.domain not in ("", "ai.onnx"):
+        if node.domain not in ("", "ai.onnx"):
+            continue
+        if node.op_type not in settings.kinds:
+            if node.op_type in TABLES and isinstance(_table(network, node), Layer):
+                left[key_of(node)] = _why_table(network, node, settings)
             continue
         found = _layer(network, node, settings)
         if settings.ops and node.op_type not in settings.ops:

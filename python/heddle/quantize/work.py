@@ -8,7 +8,7 @@ import time
 
 from ..library import RefusedError
 from ..onnx_graph import nodes_of
-from ..training.checkpoint import LARGEST_PROTO, read_model
+from ..training.checkpoint import read_model, size_of
 from . import measure, observe
 from .data import Samples
 from .graph import LEAST_OPSET, Network, label
@@ -42,7 +42,7 @@ class Work:
             model = type(read)()
             model.CopyFrom(read)
             read = model
-        size = read.ByteSize()
+        size = size_of(read)
         return Network(read, name, self.opset), size
 
     def _find(self):
@@ -67,8 +67,6 @@ class Work:
 
     def _compared(self, made):
         """Errors of its outputs."""
-        if made.ByteSize() < LARGEST_PROTO:
-            self.network.onnx.checker.check_model(made)
         module = observe.compiled(made, self.settings.threads)
         return measure.compare(self.reference, module, self.samples.held())
 
@@ -79,7 +77,7 @@ class Work:
             "data": {"random": self.samples.is_random,
                      "calibration": sum(1 for _ in self.samples.calibrating()),
                      "held_out": sum(1 for _ in self.samples.held()) if held else 0},
-            "bytes_before": self.bytes_before, "bytes_after": made.ByteSize(),
+            "bytes_before": self.bytes_before, "bytes_after": size_of(made),
             "seconds": seconds,
             "outputs": facts_of(outputs),
             **self._told(),

@@ -10,6 +10,7 @@ import errno
 import hashlib
 import os
 import re
+import shutil
 import stat
 import tempfile
 
@@ -153,6 +154,14 @@ def without_data(model):
 LARGEST_PROTO = 2**31 - 1  # bytes that a protobuf file can have
 
 
+def size_of(model):
+    """Bytes of a model; of what is too large for one file, those of its weights."""
+    try:
+        return model.ByteSize()
+    except Exception:  # protobuf's own
+        return sum(len(tensor.raw_data) or tensor.ByteSize() for tensor in model.graph.initializer)
+
+
 def with_arrays(model, arrays):
     """The model with these initializers."""
     onnx = need("onnx", "saving a model", "training")
@@ -173,14 +182,18 @@ def write_proto(path, model):
     """A model; what is too large for one file has its data in PATH.data, which is replaced just
     before. A model with such data is of no use any more."""
     onnx = need("onnx", "saving a model", "training")
-    if model.ByteSize() < LARGEST_PROTO:
+    if size_of(model) < LARGEST_PROTO:
         with _replacing(path) as written, open(written, "wb") as file:
             file.write(model.SerializeToString())
         return
     data = os.path.basename(path) + ".data"
     with _replacing(path) as written:
-        onnx.save_model(model, written, save_as_external_data=True, location=data,
-                        size_threshold=0)
-        os.replace(os.path.join(os.path.dirname(written), data), os.fspath(path) + ".data")
+        for tensor in model.graph.initializer:  # save_model refuses where such data is already
+            if tensor.HasField("raw_data"):
+                onnx.external_data_helper.set_external_data(tensor, data)
+        onnx.save_model(model, written)
+        beside = os.path.join(os.path.dirname(written), data)
+        shutil.copymode(written, beside)  # onnx makes it for its owner alone
+        os.replace(beside, os.fspath(path) + ".data")
 
 
