@@ -3,8 +3,8 @@
     ./dev bench quantize [--models NAME...]
     ./dev bench quantize --finetune EPOCHS      # what fine-tuning gains: digits.py
 
-All make activations u8 and weights i8 of channels, from the same samples; `ours` and `nncf` choose
-ranges and biases their own way, the others take ranges from the least value to the greatest and
+All make activations u8 and weights i8 of channels, from the same samples; `ours`, `nncf`, and `ours
+even` with --even-depthwise, choose ranges and biases their own way, the others take ranges from the least value to the greatest and
 leave biases as they are (peers.py). All models are run by Heddle, which computes what QDQ says: so
 the errors are of the numbers that were chosen, and of no engine. Errors and accuracy are on samples
 that nobody has seen.
@@ -38,6 +38,7 @@ MODELS = ["kws_fp32", "magika", "superres", "ultraface", "squeezenet",
 STORE = tool.RESULTS / "quantize.json"
 PLAIN = {"calibration": "minmax", "bias_correction": False}
 HELD = 12  # samples that errors are measured with
+EVEN = {"even_depthwise": True}
 BATCH = 32  # images of digits of a run
 TABLES = {"decibels": ("signal to noise of the outputs, dB", ".1f"),
           "error": ("greatest error beside the largest number", ".3g"),
@@ -109,6 +110,7 @@ def compare(name, samples, only):
         reference = observe.compiled(onnx.load(subject.path), 1)
         path, found = subject.path, {"f32": accuracy(reference, subject)}
         makers = {"ours": lambda: heddle.quantize(path, feeds, threads=1),
+                  "ours even": lambda: heddle.quantize(path, feeds, threads=1, **EVEN),
                   "ours minmax": lambda: heddle.quantize(path, feeds, threads=1, **PLAIN),
                   **{peer: lambda make=make: make(path, calibrating)
                      for peer, make in peers.PEERS.items()}}
@@ -128,7 +130,7 @@ def compare(name, samples, only):
 
 def tables(found):
     """Lines of one table for each kind of figure; what was not measured is left blank."""
-    names = ["ours", "nncf", "ours minmax", "onnxruntime", "nncf minmax", "neural compressor"]
+    names = ["ours", "ours even", "nncf", "ours minmax", "onnxruntime", "nncf minmax", "neural compressor"]
     for key, (title, form) in TABLES.items():
         rows = [(model, *(format(each[name][key], form) if key in each.get(name, {}) else
                                   "" for name in names)) for model, each in found.items()]

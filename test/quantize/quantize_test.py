@@ -82,9 +82,10 @@ def read_by(model, kind):
 
 @pytest.mark.parametrize("name, options", [
     ("residual", {"activations": "s8"}), ("residual", {"per_channel": False}),
-    ("residual", {"equalise": True}), ("gemm", {"weight_scale": "mse"}),
-    ("gemm", {"calibration": "minmax"}), ("gemm", {"calibration": "percentile"}),
-    ("gemm", {"calibration": "entropy"}), ("gemm", {"bias_correction": False})], ids=str)
+    ("residual", {"equalise": True}), ("depthwise", {"even_depthwise": True}),
+    ("gemm", {"weight_scale": "mse"}), ("gemm", {"calibration": "minmax"}),
+    ("gemm", {"calibration": "percentile"}), ("gemm", {"calibration": "entropy"}),
+    ("gemm", {"bias_correction": False})], ids=str)
 def test_options(name, options):
     model = NETWORKS[name]()
     made, facts = quantised(model, **options)

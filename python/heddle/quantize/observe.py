@@ -15,6 +15,7 @@ from ..training.checkpoint import LARGEST_PROTO, size_of, write_proto
 from .calibrate import Histogram
 
 
+TINY = 1e-30
 LEVEL = 0  # of optimisation: a module is compiled for some tens of runs
 
 
@@ -89,12 +90,13 @@ def histograms(network, tensors, samples, threads):
     return found
 
 
-def greatest(network, tensors, samples, threads):
-    """{tensor: the greatest magnitude of each channel, along its last axis}."""
+def greatest(network, tensors, samples, threads, axis=-1):
+    """{tensor: the greatest magnitude of each channel, along an axis}."""
     found = {}
     for results in values(network, tensors, samples, threads):
         for name, array in results.items():
-            most = np.abs(array).reshape(-1, array.shape[-1]).max(axis=0)
+            rows = np.moveaxis(np.abs(array), axis, -1)
+            most = rows.reshape(-1, rows.shape[-1]).max(axis=0)
             found[name] = np.maximum(found[name], most) if name in found else most
     return found
 

@@ -11,6 +11,7 @@ from .. import workplace
 from . import bias, emit, finetune, observe
 from .branches import layer_errors
 from .calibrate import CALIBRATORS
+from .depthwise import even
 from .equalise import equalise
 from .fold import fold
 from .mixed import Choice, Switches, sensitivity
@@ -72,6 +73,9 @@ class Products(Work):
             self.notes.append(f"{folded} nodes are folded into the layers before them")
         if settings.equalise:
             self.notes.append(f"{equalise(network)} pairs of layers are equalised")
+        if settings.even_depthwise:
+            count = even(network, self._find()[0], self.samples, settings)
+            self.notes.append(f"{count} tensors that depthwise convolutions read are evened out")
         if settings.smooth:
             layers, _ = self._find()
             count = smooth(network, layers, self.samples, settings)

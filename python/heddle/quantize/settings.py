@@ -72,6 +72,8 @@ class Settings:
                                    of=INTEGERS)
     equalise: bool = option(False, "even out the channels of layers that follow each other",
                             of=INTEGERS)
+    even_depthwise: bool = option(False, "give the channels that depthwise convolutions read one "
+                                  "range, by factors that their weights take back", of=INTEGERS)
     smooth: float = option(0.0, "shift ranges from activations to weights after normalisations of "
                            "layers, by this exponent (SmoothQuant's alpha; 0: not at all)", least=0,
                            most=1, name="ALPHA", of=INTEGERS)
