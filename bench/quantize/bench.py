@@ -3,11 +3,11 @@
     ./dev bench quantize [--models NAME...]
     ./dev bench quantize --finetune EPOCHS      # what fine-tuning gains: digits.py
 
-All make activations u8 and weights i8 of channels, from the same samples; `ours`, `nncf`, and `ours
-even` with --even-depthwise, choose ranges and biases their own way, the others take ranges from the least value to the greatest and
-leave biases as they are (peers.py). All models are run by Heddle, which computes what QDQ says: so
-the errors are of the numbers that were chosen, and of no engine. Errors and accuracy are on samples
-that nobody has seen.
+All make activations u8 and weights i8 of channels, from the same samples. `ours`, `ours even` (with
+--even-depthwise) and `nncf` choose ranges and biases their own way; the others take ranges from the
+least value to the greatest and leave biases as they are (peers.py). All models are run by Heddle,
+which computes what QDQ says: so the errors are of the numbers that were chosen, and of no engine.
+Errors and accuracy are on samples that nobody has seen.
 """
 
 import argparse
@@ -130,7 +130,8 @@ def compare(name, samples, only):
 
 def tables(found):
     """Lines of one table for each kind of figure; what was not measured is left blank."""
-    names = ["ours", "ours even", "nncf", "ours minmax", "onnxruntime", "nncf minmax", "neural compressor"]
+    names = ["ours", "ours even", "nncf", "ours minmax", "onnxruntime", "nncf minmax",
+             "neural compressor"]
     for key, (title, form) in TABLES.items():
         rows = [(model, *(format(each[name][key], form) if key in each.get(name, {}) else
                                   "" for name in names)) for model, each in found.items()]
