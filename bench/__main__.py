@@ -156,7 +156,7 @@ BENCHMARKS = {
     "tolerance": Benchmark(
         "precision.tolerance",
         "does what --tolerance chooses hold its bound on unseen inputs, and what is it worth?",
-        "--models kws_fp32 --unseen 2"),
+        "--models kws_fp32 --unseen 2", PEERS),
     "weights": Benchmark(
         "quantize.weights",
         "how near to f32 are language models whose weights have 4 bits, by Heddle's methods and by "

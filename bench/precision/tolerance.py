@@ -11,6 +11,7 @@ does) over that of the choice. Without products of bf16 in the CPU their errors 
 import argparse
 import json
 import statistics
+import tempfile
 import time
 
 import heddle
@@ -46,9 +47,14 @@ def seconds_of(modules, feed):
 
 def choose(name, math, tolerance, given):
     """Figures of one choice."""
-    path, make_sample = find(name)
-    feeds = [make_sample(seed) for seed in range(SAMPLES)]
-    unseen = [make_sample(1000 + seed) for seed in range(given.unseen)]
+    with tempfile.TemporaryDirectory() as folder:
+        return choose_of(find(name, folder), name, math, tolerance, given)
+
+
+def choose_of(subject, name, math, tolerance, given):
+    """Figures of one choice for a subject."""
+    path, feeds = subject.path, [subject.sample(seed) for seed in range(SAMPLES)]
+    unseen = [subject.sample(1000 + seed) for seed in range(given.unseen)]
     reports, options = [], {"math": math, "threads": 1}
     plan = heddle.choose_precision(str(path), feeds, tolerance=tolerance, report=reports.append,
                                    **options)
