@@ -45,7 +45,9 @@ def test_networks_keep_their_numbers(name):
     made, facts = quantised(model, count=40)
     assert all(each["error"] < 0.08 and each["decibels"] > 25 for each in facts["outputs"]), facts
     assert facts["data"] == {"random": False, "calibration": 32, "held_out": 8}
-    assert facts["bytes_after"] == made.ByteSize() and facts["left"] == [] or name == "transformer"
+    left = {"transformer": None, "embedded": ["gather_0"]}.get(name, [])
+    assert facts["bytes_after"] == made.ByteSize()
+    assert left is None or [each["name"] for each in facts["left"]] == left
     same_in_onnxruntime(made, samples(model, 3, seed=5))
 
 
