@@ -137,6 +137,7 @@ def test_models_that_are_quantised(name):
     ({"keep": [1]}, r"`keep` is \[1\], but a list of texts is allowed"),
     ({"mixed": True}, "--mixed: there is no limit"),
     ({"tolerance": 0.1}, "--tolerance 0.1: is a limit of mixed precision; --mixed asks for it"),
+    ({"even_depthwise": True, "per_channel": False}, "--even-depthwise: the weights of each "),
     ({"dim": "h"}, "--dim h: is not of the form height=224"),
     ({"keep": "conv9"}, "--keep conv9: no layer of '<model>' has that name; there are gemm_0, y"),
     ({"ops": "LSTM"}, "--ops LSTM: is not an op that is quantised; these are Conv, "),

@@ -137,6 +137,9 @@ class Settings:
             if not self.finetune and getattr(self, name) != getattr(Settings, name):
                 raise UsageError(f"{_flag(name)} {getattr(self, name)}: is an option of "
                                  "fine-tuning; --finetune EPOCHS asks for that")
+        if self.even_depthwise and not self.per_channel:
+            raise UsageError("--even-depthwise: the weights of each channel need a scale of their "
+                             "own, but --no-per-channel leaves one")
         for size in self.dim:
             name, _, number = size.partition("=")
             if not name or not number.isdigit() or int(number) < 1:
