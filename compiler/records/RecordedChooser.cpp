@@ -100,13 +100,17 @@ plan::Choice bestOf(ArrayRef<Record> records, ArrayRef<warehouse::Offer> offers,
     ++sum.count;
   }
   plan::Choice best = base;
-  double bestSpeedup = kClearly;
-  for (auto &[text, sum] : sums) {
-    double speedup = std::exp(sum.logarithms / sum.count);
-    if (text == baseText || sum.count < sizes.size() || speedup < bestSpeedup)
-      continue;
-    bestSpeedup = speedup;
-    best = sum.choice;
+  double bestSpeedup = 1;
+  for (bool isShort : {false, true}) { // bf16 has to be clearly faster than the best of f32
+    double least = kClearly * bestSpeedup;
+    for (auto &[text, sum] : sums) {
+      double speedup = std::exp(sum.logarithms / sum.count);
+      if (sum.choice.isShort != isShort || text == baseText || sum.count < sizes.size() ||
+          speedup < least)
+        continue;
+      least = bestSpeedup = speedup;
+      best = sum.choice;
+    }
   }
   if (symbols.empty() || sizes.size() < 2)
     return best;

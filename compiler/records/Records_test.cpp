@@ -461,6 +461,10 @@ TEST_F(Groups, RoundFactorsWhereBothWereMeasured) {
   EXPECT_FALSE(choiceOf(true).isShort) << "f32 was faster";
   EXPECT_EQ(choiceOf(true).knobs.at("m"), 4);
   EXPECT_EQ(choiceOf(true).whyPrecision, "both were measured");
+  better.speedup = 1.31;
+  llvm::cantFail(records->add(better));
+  EXPECT_FALSE(choiceOf(true).isShort) << "hardly faster than f32";
+  better.speedup = 1.5;
   llvm::cantFail(records->add(better));
   EXPECT_TRUE(choiceOf(true).isShort);
   EXPECT_EQ(choiceOf(true).knobs.at("m"), 2);

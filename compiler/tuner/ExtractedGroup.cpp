@@ -192,6 +192,8 @@ const RoundedResults &ExtractedGroup::rounded(const CompileOptions &options, dou
     if (!results)
       return results.takeError();
     known->slack = trial::slackOf(ArrayRef(*results).drop_front(elements.size()));
+    if (!std::isfinite(known->slack))
+      return makeError(ErrorCode::Refused, "its sums are not finite");
     results->resize(elements.size());
     known->results = std::move(*results);
     return llvm::Error::success();
