@@ -24,8 +24,20 @@ static Value shaped(Emitter &e, Value parameter, int64_t axis, int64_t rank) {
   return e.alongAxis(parameter, axis, rank);
 }
 
+/// Refuses a vector along `axis` of x that is not as long as it.
+static void checkLength(Value parameter, Value x, int64_t axis) {
+  if (!parameter || rankOf(parameter) != 1 || axis < 0 || axis >= rankOf(x))
+    return;
+  auto length = dimsOf(parameter).front().constant(), extent = dimsOf(x)[axis].constant();
+  if (length && extent && *length != 1 && *length != *extent)
+    refuse("a scale or zero point has " + Twine(*length) + " numbers, but axis " + Twine(axis) +
+           " of " + textOf(dimsOf(x)) + " has " + Twine(*extent));
+}
+
 Value quantize(Emitter &e, Value x, Value scale, Value zero, Type element, int64_t axis) {
   int64_t rank = rankOf(x);
+  checkLength(scale, x, axis);
+  checkLength(zero, x, axis);
   Value scaled = e.div(x, e.cast(shaped(e, scale, axis, rank), elementOf(x)));
   auto integer = dyn_cast<IntegerType>(element);
   if (!integer) {
@@ -55,6 +67,8 @@ Value minusZero(Emitter &e, Value x, Value zero, int64_t axis) {
 Value dequantize(Emitter &e, Value x, Value scale, Value zero, int64_t axis) {
   if (isBits(elementOf(scale))) // a float8e8m0
     scale = e.cast(scale, e.f32());
+  checkLength(scale, x, axis);
+  checkLength(zero, x, axis);
   Type element = elementOf(scale);
   Value centred;
   if (isa<IntegerType>(elementOf(x)))
