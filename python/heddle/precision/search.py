@@ -27,6 +27,7 @@ from .report import Report
 
 SEARCHED = 8  # samples at most that are searched on
 TRIALS = 40  # compilations at most that halve parts
+MEASURED = 8  # choices of parts that are measured
 WORTH = 0.02  # of the time that all would save: parts that save less are not halved
 FIXED = {"plan", "output", "load", "profile", "training", "progress"}
 
@@ -165,13 +166,25 @@ class Search:
             middle = len(part.names) // 2
             self.parts.remove(part)
             self.parts += [self._part(part.names[:middle]), self._part(part.names[middle:])]
-        room = limit
-        while fit := self._split(room)[0]:
+        return self._together(limit)
+
+    def _together(self, limit):
+        """The most parts that are within the limit together: they are not as independent as the sum
+        of their squares has it, so that it is found by halving how large that may be."""
+        best, low, high, room = [], 0.0, None, limit
+        for _ in range(MEASURED):
+            fit = self._split(room)[0]
+            if not fit or len(fit) == len(best):
+                break
             error = self._error(_names(fit)) if len(fit) > 1 else fit[0].error
             if error <= limit:
-                return fit
-            room *= min(0.9, limit / error)  # they are not as independent as that
-        return []
+                best, low = fit, room
+                if high is None:
+                    break
+            else:
+                high = room
+            room = numbers.sqrt(low * high) if low else room * min(0.9, limit / error)
+        return best
 
     def _confirmed(self):
         """(names of groups whose error on other samples holds, too; that error)"""
