@@ -213,7 +213,7 @@ def test_weights_of_16_bits_stay_as_they_are(tmp_path, x):
 def test_an_unknown_way_is_refused(model):
     done = heddle("run", model, "--math", "bf8")
     assert done.status == USAGE
-    assert "--math: bf8 not in {fast,strict,bf16,bf16-emulated}" in done.errors
+    assert "--math: bf8 not in {fast,strict,bf16,bf16-emulated,int8}" in done.errors
 
 
 def test_attention_rounds_its_factors(tmp_path):

@@ -8,6 +8,8 @@ import networks
 
 pytestmark = pytest.mark.usefixtures("compiler")
 STEPS = 300
+# Small products would not gain by it.
+ALL = {"plan": 1, "thresholds": {"bf16_saving": 0}, "groups": []}
 
 
 @pytest.mark.parametrize("network, shape, classes", [
@@ -17,7 +19,7 @@ def test_losses_stay_near(network, shape, classes, optimizer, rate):
     losses = []
     for math in ("fast", "bf16-emulated"):
         trainer = Trainer(getattr(networks, network)(3), optimizer=optimizer, learning_rate=rate,
-                          cache=False, threads=1, recipe={"dropout": False}, math=math)
+                          cache=False, threads=1, recipe={"dropout": False}, math=math, plan=ALL)
         losses.append([trainer.step(networks.batch(step % 8, shape, classes))
                        for step in range(STEPS)])
     exact, short = map(np.array, losses)
@@ -27,7 +29,7 @@ def test_losses_stay_near(network, shape, classes, optimizer, rate):
 
 
 def test_weights_are_float32():
-    trainer = Trainer(networks.mlp(3), cache=False, threads=1, math="bf16-emulated")
+    trainer = Trainer(networks.mlp(3), cache=False, threads=1, math="bf16-emulated", plan=ALL)
     trainer.step(networks.batch(0, (16, 6), 4))
     bits = np.concatenate([weight.ravel() for weight in trainer.weights.values()]).view(np.uint32)
     assert (bits & 0xffff).any()  # which a number of bf16 has not
