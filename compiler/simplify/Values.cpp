@@ -76,7 +76,11 @@ bool hasPhases(ConvTransposeOp op) {
   return op.getGroups() == 1 && llvm::all_of(op.getDilations(), [](int64_t d) { return d == 1; });
 }
 
-std::optional<reference::Tensor> numbersOf(Value value) {
+using Known = llvm::DenseMap<Value, std::optional<reference::Tensor>>;
+
+static std::optional<reference::Tensor> numbersOf(Value value, Known &known);
+
+static std::optional<reference::Tensor> evaluated(Value value, Known &known) {
   Operation *op = value.getDefiningOp();
   if (!op || !isa<GraphDialect>(op->getDialect()) || !isMemoryEffectFree(op) ||
       op->hasTrait<Hosted>() || op->getNumRegions() ||
@@ -84,7 +88,7 @@ std::optional<reference::Tensor> numbersOf(Value value) {
     return std::nullopt;
   reference::Tensors operands;
   for (Value operand : op->getOperands()) {
-    auto numbers = numbersOf(operand);
+    auto numbers = numbersOf(operand, known);
     if (!numbers)
       return std::nullopt;
     operands.push_back(*numbers);
@@ -92,9 +96,23 @@ std::optional<reference::Tensor> numbersOf(Value value) {
   reference::Environment environment;
   auto results = reference::evaluate(op, operands, environment);
   if (results)
-    return results->front();
+    return (*results)[cast<OpResult>(value).getResultNumber()];
   llvm::consumeError(results.takeError());
   return std::nullopt;
+}
+
+/// Each value is computed once.
+static std::optional<reference::Tensor> numbersOf(Value value, Known &known) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  auto numbers = evaluated(value, known);
+  known[value] = numbers;
+  return numbers;
+}
+
+std::optional<reference::Tensor> numbersOf(Value value) {
+  Known known;
+  return numbersOf(value, known);
 }
 
 } // namespace heddle::simplify

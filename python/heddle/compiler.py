@@ -94,7 +94,7 @@ class Compiled(library.Held):
         return module
 
 
-def _shape_texts(shapes):
+def shape_texts(shapes):
     """{"x": (1, 3, None, None), "batch": 4} as ["x=1x3x?x?", "batch=4"]; texts stay as they are."""
     if not isinstance(shapes, dict):
         return list(shapes or ())
@@ -167,7 +167,7 @@ def _options(given):
         given |= {
             "plan": plan, "functions": functions, "training": _recipe(given["training"]),
             "opt_level": -1 if level == 0 else level, "cache": b"" if cache is False else cache,
-            "shapes": _shape_texts(given["shapes"]), "typical": _shape_texts(given["typical"]),
+            "shapes": shape_texts(given["shapes"]), "typical": shape_texts(given["typical"]),
             "in_place": [f"{to}={place}" for to, place in (given["in_place"] or {}).items()],
             "ragged": [ragged] if isinstance(ragged, str) else ragged or []}
         made = options.CompileOptions(ctypes.sizeof(options.CompileOptions))

@@ -25,12 +25,13 @@ NAMES = ["MatMul_hidden", "MatMul_y"]
 def integers_of(x, weight):
     """The product as it is computed, in f64 where floats are."""
     rows = np.abs(x).max(-1, keepdims=True).astype(np.float32)
-    rows = np.where(rows == 0, 1, rows) * np.float32(1 / 127)
+    rows = np.where(rows == 0, np.float32(1), rows)
     columns = (np.abs(weight).max(0) / 127).astype(np.float32)
     codes = np.rint(weight / np.where(columns == 0, 1, columns)).astype(np.int64)
     with np.errstate(invalid="ignore"):
-        places = np.clip(np.nan_to_num(np.rint(x / rows)), -128, 127).astype(np.int64)
-        return (places @ codes) * rows.astype(np.float64) * columns
+        places = np.nan_to_num(np.rint(x / rows * np.float32(127)))
+        places = np.clip(places, -128, 127).astype(np.int64)
+        return (places @ codes) * (rows.astype(np.float64) / 127) * columns
 
 
 @pytest.fixture(name="weights")
@@ -92,6 +93,28 @@ def test_rows_of_other_numbers(tmp_path):
     for row in (0, 5, 6):
         assert worst(found[row].astype(np.float64), integers_of(x[row:row + 1], weight)[0]) < 1e-5
     assert np.abs(found[4]).max() < 1e-39
+
+
+@pytest.mark.parametrize("of_x, of_weights", [(1e-3, 1e36), (1e-37, 1e30), (1e30, 1e-37)])
+def test_numbers_of_any_size(tmp_path, of_x, of_weights):
+    model = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 22]>
+        m (float[n, 64] x) => (float[n, 32] y) { y = MatMul(x, w) }""")
+    weight, x = draw(64, 32, seed=2) * np.float32(of_weights), draw(5, 64) * np.float32(of_x)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    found = package.compile(save(model, tmp_path / "m.onnx"), math="int8")(x)
+    assert worst(found.astype(np.float64), x.astype(np.float64) @ weight) < 2e-2
+
+
+def test_weights_that_are_computed_are_so_once(tmp_path):
+    """Each sum is twice in the next one: 2^40 of them, were each computed for each reader."""
+    graph = Graph()
+    graph.input("x", ["n", 64])
+    weight = graph.constant(draw(64, 32, seed=2), "w")
+    for step in range(40):
+        weight = graph.op("Add", weight, graph.op("Sin", weight), name=f"a{step}")
+    graph.output(graph.op("MatMul", "x", weight, name="product"), ["n", 32])
+    assert plan_of(save(graph.model(21), tmp_path / "m.onnx"), "--math", "int8")["integers"] == [
+        "product"]
 
 
 @pytest.mark.parametrize("lowest", [-127, -128])

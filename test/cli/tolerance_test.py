@@ -138,6 +138,18 @@ def test_the_command_compiles_what_was_chosen(tmp_path):
     assert "allowed is 5e-05" in done.errors  # a line for each compilation
 
 
+@pytest.mark.parametrize("sizes", [["--dim", "n=4"], ["--dim", "x.0=4"], ["--shape", "x=4x64"]])
+@pytest.mark.parametrize("has_data", [True, False])
+def test_samples_have_the_sizes_that_are_fixed(tmp_path, sizes, has_data):
+    model = make_model(tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=samples())
+    data = ["--data", tmp_path / "d.npz"] if has_data else []
+    done = heddle("compile", model, "--tolerance", "0.1", "--math", "int8", *sizes, *data, "-o",
+                  tmp_path / "m.so")
+    assert done.status == OK, done.errors
+    assert package.load(tmp_path / "m.so")(samples(4)).shape == (4, 32)
+
+
 def test_without_data_the_report_says_so(tmp_path):
     model = make_model(tmp_path / "m.onnx")
     done = heddle("compile", model, "--tolerance", "0.03", "--math", "bf16-emulated", "-o",
@@ -147,9 +159,13 @@ def test_without_data_the_report_says_so(tmp_path):
 
 
 @pytest.mark.parametrize("arguments, says", [
-    (["--tolerance", "0"], "--tolerance 0.0: must be a number above 0"),
+    (["--tolerance", "0"], "--tolerance 0: must be a number above 0"),
     (["--tolerance", "-1e-3"], "must be a number above 0"),
-    (["--tolerance", "nan"], "must be a number above 0"),
+    (["--tolerance", "nan"], "--tolerance nan: must be a number above 0"),
+    (["--tolerance", "inf"], "--tolerance inf: must be a number above 0"),
+    (["--tolerance", "0.1", "--ragged", "n:m=lengths"], "--ragged excludes --tolerance"),
+    (["--tolerance", "0.1", "--target", "c", "--math", "int8"],
+     "--target c: choosing precisions runs the model"),
     (["--tolerance", "small"], "Could not convert: --tolerance = small"),
     (["--tolerance", "0.1", "--math", "strict"], "it must be bf16, bf16-emulated"),
     (["--tolerance", "0.1", "--plan", "x.plan"], "--plan excludes --tolerance"),

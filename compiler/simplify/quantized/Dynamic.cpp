@@ -1,13 +1,12 @@
 // Dynamic: products of floats with constant weights become products of 8-bit integers.
 //
-//   matmul(x, w)  =>  cast<f32>(matmul(cast<i32>(q), cast<i32>(c))) * s * t
-//   q = cast<i8>(round(x / s))
+//   matmul(x, w)  =>  cast<f32>(matmul(cast<i32>(q), cast<i32>(c))) * (s * t)
+//   q = cast<i8>(round(x / s * 127))
 //
-// s is the largest |element| of each row of x over 127, computed in each run, so that a row does
-// not depend on the others of its batch; t is that of each column of w, whose codes c are made
-// here. Weights that are integers of 8 bits times a number for each column get these integers back.
-// A row with NaN or an infinity gives NaN. ONNX's DynamicQuantizeLinear has one s for the whole of
-// x.
+// s is the largest |element| of each row of x, computed in each run, so that a row does not depend
+// on the others of its batch; codes c of w, and t for each of its columns, are made here. Weights
+// that are integers of 8 bits times a number for each column get these integers back. A row with
+// NaN or an infinity gives NaN. ONNX's DynamicQuantizeLinear has one s for the whole of x.
 
 #include "compiler/reference/Tensor.h"
 #include "compiler/simplify/Passes.h"
@@ -26,7 +25,7 @@ constexpr int64_t kLeastDepth = 32, kLeastColumns = 16; // with less, rows take 
 constexpr int64_t kMostDepth = 100000;                  // sums of as many products fit 32 bits
 constexpr double kLargest = 127;
 
-/// Weights as codes and a factor for each column.
+/// Weights as codes, and a factor for each column, which has that of the left side's codes in it.
 struct Codes {
   std::vector<int8_t> codes; // [depth, columns]
   std::vector<float> factors;
@@ -65,7 +64,7 @@ std::optional<Codes> codesOf(ArrayRef<double> numbers, int64_t columns) {
     if (largest == 0)
       continue;
     double steps = stepsOf(numbers, column, columns, largest);
-    made.factors[column] = static_cast<float>(largest / steps);
+    made.factors[column] = static_cast<float>(largest / steps / kLargest);
     for (size_t i = column; i < numbers.size(); i += columns)
       made.codes[i] = static_cast<int8_t>(std::nearbyint(numbers[i] / largest * steps));
   }
@@ -90,7 +89,7 @@ Value constantOf(Build &build, ArrayRef<int64_t> sizes, Type element, ArrayRef<T
   return build.make<ConstantOp>(tensor, constantAttr(tensor, bytes));
 }
 
-/// Rows as integers, which are 128 more where they have no sign, and the factor of each row.
+/// Rows as integers, which are 128 more where they have no sign, and the largest number of each.
 std::pair<Value, Value> rowsOf(Build &build, Value x, bool isUnsigned) {
   DimVector dims = dimsOf(x);
   Value magnitudes = build.unary<AbsOp>(x);
@@ -99,8 +98,9 @@ std::pair<Value, Value> rowsOf(Build &build, Value x, bool isUnsigned) {
   Value isZero = build.compare<EqualOp>(most, build.zeros(most));
   most = build.select(isZero, build.like(most, 1), most);
   // Adding the largest number times 0 makes NaN of an infinity.
-  Value factors = build.add(build.mul(most, 1 / kLargest), build.mul(most, 0));
-  Value places = build.unary<RoundOp>(build.div(x, build.broadcast(factors, dims)));
+  most = build.add(most, build.mul(most, 0));
+  Value shares = build.div(x, build.broadcast(most, dims)); // a 127th of `most` may be subnormal
+  Value places = build.unary<RoundOp>(build.mul(shares, kLargest));
   double zero = isUnsigned ? 128 : 0;
   if (isUnsigned)
     places = build.add(places, zero);
@@ -109,7 +109,7 @@ std::pair<Value, Value> rowsOf(Build &build, Value x, bool isUnsigned) {
   auto sign = isUnsigned ? IntegerType::Unsigned : IntegerType::Signless;
   Value codes = build.cast(places, IntegerType::get(x.getContext(), 8, sign));
   Value wide = build.cast(codes, build.builder.getI32Type());
-  return {isUnsigned ? build.sub(wide, build.like(wide, zero)) : wide, factors};
+  return {isUnsigned ? build.sub(wide, build.like(wide, zero)) : wide, most};
 }
 
 struct DynamicPass : impl::DynamicPassBase<DynamicPass> {
@@ -148,7 +148,7 @@ private:
       return false;
     OpBuilder builder(op);
     Build build(builder, op);
-    auto [rows, factors] = rowsOf(build, op.getA(), prefersUnsigned);
+    auto [rows, most] = rowsOf(build, op.getA(), prefersUnsigned);
     int64_t depth = numbers.size() / columns;
     DimVector sizes = dimsOf(op.getResult());
     Value codes =
@@ -157,9 +157,10 @@ private:
     codes = build.reshape(codes, dimsOf(op.getB()));
     Value sums = build.typed<MatmulOp>(sizes, builder.getI32Type(), rows, codes);
     Value scales = constantOf<float>(build, {columns}, builder.getF32Type(), weights->factors);
-    Value result = build.mul(build.cast(sums, builder.getF32Type()),
-                             build.along(scales, sizes.size() - 1, sizes));
-    op.replaceAllUsesWith(build.mul(result, build.broadcast(factors, sizes)));
+    // Their product overflows only where the result does.
+    Value factors =
+        build.mul(build.broadcast(most, sizes), build.along(scales, sizes.size() - 1, sizes));
+    op.replaceAllUsesWith(build.mul(build.cast(sums, builder.getF32Type()), factors));
     op.erase();
     return true;
   }

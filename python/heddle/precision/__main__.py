@@ -17,8 +17,6 @@ def _keywords(compiled):
     """The keywords of heddle.compile for those that the command has written down."""
     found = dict(compiled)
     found["in_place"] = dict(text.split("=", 1) for text in found.pop("in_place", ()))
-    sizes = (text.partition("=") for text in found.get("shapes", ()))
-    found["dim"] = [f"{name}={size}" for name, _, size in sizes if size.isdigit()]
     return found
 
 

@@ -15,8 +15,10 @@ import statistics
 import time
 from dataclasses import dataclass
 from itertools import islice
+from numbers import Real
 
 from .. import compiler, workplace
+from ..compiler import shape_texts
 from ..library import UsageError
 from ..quantize import measure
 from ..quantize.data import Samples
@@ -29,7 +31,7 @@ SEARCHED = 8  # samples at most that are searched on
 TRIALS = 40  # compilations at most that halve parts
 MEASURED = 8  # choices of parts that are measured
 WORTH = 0.02  # of the time that all would save: parts that save less are not halved
-FIXED = {"plan", "output", "load", "profile", "training", "progress"}
+FIXED = {"plan", "output", "load", "profile", "training", "progress", "ragged"}
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,17 @@ class Part:
 
 def run(model, feeds, tolerance, math, progress, each, drawn, options):
     """(plan, Report)."""
-    if not (isinstance(tolerance, (int, float)) and 0 < tolerance < numbers.inf):
+    is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not (is_number and 0 < tolerance < numbers.inf):
         raise UsageError(f"--tolerance {tolerance}: must be a number above 0, the greatest error "
                          "of an output relative to its largest number")
     if math not in ("bf16", "bf16-emulated", "int8"):
         raise UsageError(f"--math {math}: with --tolerance it must be bf16, bf16-emulated or int8")
     for name in FIXED & set(options):
         raise UsageError(f"`{name}` is no option of choosing precisions")
+    if options.get("target") == "c":
+        raise UsageError("--target c: choosing precisions runs the model on this machine; choose "
+                         "without it, and compile the plan for 'c'")
     with workplace.folder() as folder:
         search = Search(model, feeds, tolerance, Drawn(*drawn), {**options, "math": math}, folder)
         search.progress, search.each = progress, each
@@ -73,6 +79,7 @@ class Search:
         self.network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
                                str(model) if isinstance(model, str) else "<model>", opset=None)
         self.name = self.network.name
+        _fix_sizes(self.network, shape_texts(options.get("shapes")))
         self.samples = Samples(feeds, self.network, drawn, folder)
         self.progress, self.each = None, False
         self.compiled, self.begin = 0, time.perf_counter()
@@ -225,6 +232,24 @@ class Search:
             "data": {"random": self.samples.is_random, "searched": len(self.searched),
                      "held_out": sum(1 for _ in self.samples.held())
                      if self.samples.has_held else 0}}
+
+
+def _fix_sizes(network, texts):
+    """Gives inputs the sizes that options fix: 'x=1x3x?x?', 'batch=4' and 'x.0=4'."""
+    inputs = {value.name: value.type.tensor_type.shape.dim for value in network.graph.input}
+    for text in texts:
+        name, _, sizes = text.rpartition("=")
+        place, _, number = name.rpartition(".")
+        if name in inputs:
+            fixed = zip(inputs[name], sizes.split("x"))
+        elif place in inputs and number.isdigit():
+            fixed = zip(inputs[place][int(number):int(number) + 1], [sizes])
+        else:
+            fixed = ((dim, sizes) for dims in inputs.values() for dim in dims
+                     if dim.dim_param == name)
+        for dim, size in fixed:
+            if size.isdigit():
+                dim.dim_value = int(size)
 
 
 def _names(parts):

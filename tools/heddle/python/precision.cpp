@@ -6,6 +6,9 @@
 #include "tools/heddle/failure.h"
 #include "tools/heddle/file.h"
 #include "tools/heddle/python/interpreter.h"
+#include "tools/heddle/table.h"
+
+#include <cmath>
 
 namespace heddle::cli {
 
@@ -17,6 +20,7 @@ void addPrecision(Parser app, PrecisionOptions &options) {
       .excludes("--training")
       .excludes("--gradient")
       .excludes("--plan")
+      .excludes("--ragged")
       .type("T");
   app.addMany("--data", &options.data,
               "samples that errors are measured on: arrays by the names of inputs, whose first "
@@ -59,6 +63,10 @@ static Json keywordsOf(const CompileOptions &options) {
 
 Json choosePrecision(const std::string &model, const PrecisionOptions &options,
                      const CompileOptions &compile) {
+  if (!(*options.tolerance > 0 && std::isfinite(*options.tolerance)))
+    failUsage("--tolerance " + formatNumber(*options.tolerance) +
+              ": must be a number above 0, the greatest error of an output relative to its largest "
+              "number");
   TemporaryFile answer("precision", "the plan of --tolerance");
   Json request = {{"model", model},          {"tolerance", *options.tolerance},
                   {"data", options.data},    {"batch", options.batch},
