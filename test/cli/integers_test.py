@@ -9,17 +9,9 @@ import onnx.parser
 import pytest
 from command import OK, USAGE, heddle, save
 from heddle.onnx_graph import Graph
+from products import NAMES, plan_of, save_two, weights_of_two, worst
 
 pytestmark = pytest.mark.usefixtures("compiler")
-
-MODEL = """<ir_version: 10, opset_import: ["" : 22]>
-m (float[n, 96] x) => (float[n, 80] y, float[n, 96] z) {
-    hidden = MatMul(x, first)
-    kept = Relu(hidden)
-    y = MatMul(kept, second)
-    z = Exp(x)
-}"""
-NAMES = ["MatMul_hidden", "MatMul_y"]
 
 
 def integers_of(x, weight):
@@ -36,16 +28,12 @@ def integers_of(x, weight):
 
 @pytest.fixture(name="weights")
 def make_weights():
-    numbers = np.random.default_rng(0)
-    return [numbers.normal(size=shape).astype(np.float32) / 10 for shape in ((96, 200), (200, 80))]
+    return weights_of_two()
 
 
 @pytest.fixture(name="model")
-def make_model(tmp_path, weights):
-    model = onnx.parser.parse_model(MODEL)
-    for name, weight in zip(("first", "second"), weights):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
-    return save(model, tmp_path / "m.onnx")
+def make_model(tmp_path):
+    return save_two(tmp_path / "m.onnx")
 
 
 def expected(x, weights, are_integers=(True, True)):
@@ -53,10 +41,6 @@ def expected(x, weights, are_integers=(True, True)):
         x = integers_of(x, weight) if is_integer else x.astype(np.float64) @ weight
         x = np.maximum(x, 0).astype(np.float32) if number == 0 else x
     return x
-
-
-def worst(found, wanted):
-    return np.abs(found - wanted).max() / np.abs(wanted).max()
 
 
 def draw(*shape, seed=1):
@@ -132,12 +116,6 @@ def test_weights_of_integers_keep_them(tmp_path, lowest):
     x[:, 7] = 127  # so that rows are integers, too
     found = package.compile(path, math="int8")(x)
     np.testing.assert_allclose(found, x.astype(np.float64) @ codes * scales, 1e-5, 1e-3)
-
-
-def plan_of(model, *options):
-    done = heddle("plan", model, "--json", *options)
-    assert done.status == OK, done.errors
-    return done.json
 
 
 def test_a_plan_says_which(tmp_path, model, weights):

@@ -8,16 +8,9 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, heddle, save
+from products import plan_of, save_two, weights_of_two, worst
 
 pytestmark = pytest.mark.usefixtures("compiler")
-
-MODEL = """<ir_version: 10, opset_import: ["" : 22]>
-m (float[n, 96] x) => (float[n, 80] y, float[n, 96] z) {
-    hidden = MatMul(x, first)
-    kept = Relu(hidden)
-    y = MatMul(kept, second)
-    z = Exp(x)
-}"""
 
 
 def rounded(x):
@@ -29,16 +22,12 @@ def rounded(x):
 
 @pytest.fixture(name="weights")
 def make_weights():
-    numbers = np.random.default_rng(0)
-    return [numbers.normal(size=shape).astype(np.float32) / 10 for shape in ((96, 200), (200, 80))]
+    return weights_of_two()
 
 
 @pytest.fixture(name="model")
-def make_model(tmp_path, weights):
-    model = onnx.parser.parse_model(MODEL)
-    for name, weight in zip(("first", "second"), weights):
-        model.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
-    return save(model, tmp_path / "m.onnx")
+def make_model(tmp_path):
+    return save_two(tmp_path / "m.onnx")
 
 
 @pytest.fixture(name="x")
@@ -55,10 +44,6 @@ def expected(x, weights, isShort=(True, True)):
     return x
 
 
-def worst(found, wanted):
-    return np.abs(found - wanted).max() / np.abs(wanted).max()
-
-
 def test_factors_are_rounded_and_sums_are_not(model, weights, x):
     wanted = expected(x, weights)
     found, exponentials = package.compile(model, math="bf16-emulated")(x)
@@ -66,12 +51,6 @@ def test_factors_are_rounded_and_sums_are_not(model, weights, x):
     # A sum that rounds to the other neighbour moves a factor of the second product.
     assert worst(found, wanted) < 1e-4 < worst(exact, wanted) < 2e-2
     np.testing.assert_allclose(exponentials, np.exp(x), 1e-6)
-
-
-def plan_of(model, *options):
-    done = heddle("plan", model, "--json", *options)
-    assert done.status == OK, done.errors
-    return done.json
 
 
 def test_a_plan_says_which(tmp_path, model, weights, x):
