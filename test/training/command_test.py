@@ -127,7 +127,7 @@ from heddle.library import UsageError
 from heddle.training import __main__ as command
 
 class Course:
-    def __init__(self, options):
+    def __init__(self, options, stops):
         pass
 
     def run(self):

@@ -10,6 +10,7 @@ import signal
 import sys
 
 from .. import library
+from ..stops import Stops
 from ..training.checkpoint import check_place, write_proto
 from . import quantize
 from .settings import add_flags, given
@@ -34,11 +35,12 @@ class Stopped(KeyboardInterrupt):
     """Fine-tuning was stopped; what was best so far is written."""
 
 
-def _run(options, tell):
+def _run(options, tell, stops):
     check_place(options.output)
     reports, best = [], []
 
     def progress(facts, model):
+        stops.check()
         if model is not None:
             best[:] = [(facts["epoch"], model)]
         if facts["epoch"]:
@@ -68,12 +70,9 @@ def main(arguments=None, program="heddle quantize"):
     def tell(text):
         print(f"{program}: {text}", file=sys.stderr)
 
-    def stop(number, _):
-        raise KeyboardInterrupt(number)  # through what removes files that are not whole
-
-    signal.signal(signal.SIGTERM, stop)
+    stops = Stops()
     try:
-        _run(options, tell)
+        _run(options, tell, stops)
         return 0
     except library.Error as error:
         tell(error)
@@ -84,7 +83,7 @@ def main(arguments=None, program="heddle quantize"):
     except KeyboardInterrupt as error:
         if not isinstance(error, Stopped):
             tell("stopped; nothing was written")
-        return 128 + (error.args[0] if error.args else signal.SIGINT)
+        return 128 + (stops.number or signal.SIGINT)
 
 
 if __name__ == "__main__":

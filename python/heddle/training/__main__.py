@@ -10,7 +10,6 @@ import json
 import math
 import os
 import re
-import signal
 import sys
 import time
 import warnings
@@ -18,6 +17,7 @@ import warnings
 import numpy as np
 
 from .. import library
+from ..stops import Stops
 from . import checkpoint, schedules
 from .data import Samples, batches_of
 from .trainer import DivergedError, Trainer
@@ -129,8 +129,8 @@ def mebibytes(count):
 class Course:
     """One call of the command."""
 
-    def __init__(self, options):
-        self.options = options
+    def __init__(self, options, stops):
+        self.options, self.stops = options, stops
         for path in filter(None, (options.output, options.checkpoint)):
             checkpoint.check_place(path)
         self.model = checkpoint.read_model(options.model)
@@ -222,6 +222,7 @@ class Course:
         for place, feeds in enumerate(self.samples.batches(self.size, self.keeps_rest, order)):
             if place < skipped:
                 continue
+            self.stops.check()
             begin = time.perf_counter()
             losses.append(trainer.step(feeds))
             seconds += time.perf_counter() - begin
@@ -289,14 +290,6 @@ def main(arguments=None, program="heddle train"):
     def tell(text):
         print(f"{program}: {text}", file=sys.stderr)
 
-    signals = []
-
-    def stop(number, _):
-        signals.append(number)
-        raise KeyboardInterrupt  # through what removes files that are not whole
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
     def kept():
         path = options.checkpoint
         return f"; '{path}' is the last checkpoint" if path and os.path.exists(path) else ""
@@ -314,18 +307,18 @@ def main(arguments=None, program="heddle train"):
             return 4
         raise error
 
+    stops = Stops()
     warnings.showwarning = lambda text, *_: tell(f"warning: {text}")
     try:
-        Course(options).run()
+        Course(options, stops).run()
         return 0
     except (Exception, KeyboardInterrupt) as error:
-        if not signals:
+        if not stops.number:
             return told(error)
         # Whatever the error is: what was interrupted may have made its own of it.
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)  # until the interpreter has ended
+        stops.ignore()
         tell(f"stopped{kept()}")
-        return 128 + signals[0]
+        return 128 + stops.number
 
 
 if __name__ == "__main__":

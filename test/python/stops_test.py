@@ -1,0 +1,41 @@
+"""Signals that end a command, where Python drops the exception, too."""
+
+import os
+import signal
+
+import pytest
+from heddle.stops import SIGNALS, Stops
+
+
+@pytest.fixture(name="stops")
+def make_stops():
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield Stops()
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+class Dropped:
+    """Gets a signal in its finaliser, whose exceptions go nowhere."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):  # the handler runs between instructions
+            pass
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_signal_in_a_finaliser_still_ends_the_loop(stops):
+    stops.check()
+    Dropped()
+    with pytest.raises(KeyboardInterrupt) as caught:
+        stops.check()
+    assert caught.value.args == (signal.SIGTERM,) and stops.number == signal.SIGTERM
+
+
+def test_a_signal_is_an_exception_at_once(stops):
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+        for _ in range(1000):
+            pass
+    assert stops.number == signal.SIGINT
