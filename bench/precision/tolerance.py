@@ -10,9 +10,7 @@ does) over that of the choice. Without products of bf16 in the CPU their errors 
 
 import argparse
 import json
-import statistics
 import tempfile
-import time
 
 import heddle
 from bench.kernels import report
@@ -26,23 +24,12 @@ MODELS = ["ppocr_cls", "ppocr_rec", "ppocr_det", "ultraface", "superres", "kws_f
           "squeezenet1_1", "mobilenet_v2", "resnet50", "minilm_l6_32", "bert_base_128",
           "gpt2_prefill_128", "t5_small_encoder_128", "vit_b_16"]
 STORE = tool.RESULTS / "tolerance.json"
-SAMPLES, ROUNDS = 10, 9
+SAMPLES = 10
 
 
 def errors_of(reference, module, feeds):
     """The greatest error of an output, relative to its largest number."""
     return max(each.relative for each in measure.compare(reference, module, feeds))
-
-
-def seconds_of(modules, feed):
-    """Medians of runs that take turns."""
-    seconds = {name: [] for name in modules}
-    for _ in range(2 + ROUNDS):
-        for name, module in modules.items():
-            begin = time.perf_counter()
-            module.run(None, dict(feed))
-            seconds[name].append(time.perf_counter() - begin)
-    return {name: statistics.median(times[2:]) for name, times in seconds.items()}
 
 
 def choose(name, math, tolerance, given):
@@ -70,12 +57,12 @@ def choose_of(subject, name, math, tolerance, given):
              "error_of_all": errors_of(modules["f32"], modules["all"], unseen)}
     if math == "bf16-emulated":
         return found
-    seconds = seconds_of(modules, feeds[0])
+    seconds = facts["run_seconds"]
     uniform = seconds["f32"]
     if found["error_of_all"] <= tolerance:
-        uniform = min(uniform, seconds["all"])
-    return found | {"seconds": seconds, "ratio": uniform / seconds["choice"],
-                    "over_f32": seconds["f32"] / seconds["choice"]}
+        uniform = min(uniform, seconds[facts["kind"]])
+    return found | {"seconds": seconds, "ratio": uniform / seconds["chosen"],
+                    "over_f32": seconds["f32"] / seconds["chosen"]}
 
 
 def rows(found):

@@ -112,7 +112,7 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   if (llvm::Error error = ragged::convert(*compiled.graph))
     return error;
   compiled.program.flops = estimate::productFlops(*compiled.graph);
-  return checkLayouts(compiled);
+  return checkNodes(compiled);
 }
 
 /// Verifies what it takes and what it makes: what is wrong before it would be wrong numbers after.

@@ -81,7 +81,7 @@ static std::map<std::string, bool> integersOf(ModuleOp module) {
   return integers;
 }
 
-llvm::Error checkLayouts(const Compiled &compiled) {
+llvm::Error checkNodes(const Compiled &compiled) {
   if (llvm::Error error = plan::checkIntegers(*compiled.given, integersOf(*compiled.graph)))
     return error;
   return plan::checkLayouts(*compiled.given, layoutsOf(*compiled.graph));

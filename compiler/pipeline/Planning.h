@@ -19,8 +19,8 @@ llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled);
 /// options.
 llvm::Error readGiven(Compiled &compiled, const CompileOptions &options);
 
-/// Whether all layouts of the given plan are of the simplified graph's convolutions and pools.
-llvm::Error checkLayouts(const Compiled &compiled);
+/// Whether the simplified graph has all nodes to which the given plan gives a layout or integers.
+llvm::Error checkNodes(const Compiled &compiled);
 
 /// Groups, then cards and knobs of all groups: what the given plan says, else what tuning has
 /// found, else what the cards and the default chooser find best. Where that makes groups that

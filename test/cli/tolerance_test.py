@@ -1,12 +1,16 @@
 """Precisions by a budget of error: `heddle compile --tolerance`, and heddle.choose_precision."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
 import heddle as package
 import numpy as np
 import onnx.parser
 import pytest
-from command import OK, USAGE, heddle, save
+from command import OK, USAGE, find_heddle, heddle, save
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -210,3 +214,18 @@ def test_options_that_cannot_be_are_refused(tmp_path):
     model = make_model(tmp_path / "m.onnx")
     with pytest.raises(package.UsageError, match="`plan` is no option of choosing precisions"):
         choose(model, 0.1, plan={})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_search(tmp_path, number):
+    """The command and the Python that it runs, which are one group as a terminal has it."""
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    command = [find_heddle(), "compile", str(model), "--tolerance", "5e-5", "--math",
+               "bf16-emulated", "--each", "-o", str(tmp_path / "m.so")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True,
+                               env={**os.environ, "HEDDLE_PYTHON": sys.executable})
+    first = process.stderr.readline()
+    os.killpg(process.pid, number)
+    _, errors = process.communicate(timeout=60)  # also when the last process of it has ended
+    assert "products in bf16: error" in first and process.returncode
+    assert "Traceback" not in errors and not (tmp_path / "m.so").exists()

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 
 import pytest
 from heddle.stops import SIGNALS, Stops
@@ -10,7 +11,9 @@ from heddle.stops import SIGNALS, Stops
 @pytest.fixture(name="stops")
 def make_stops():
     before = {number: signal.getsignal(number) for number in SIGNALS}
+    hook = sys.unraisablehook
     yield Stops()
+    sys.unraisablehook = hook
     for number, handler in before.items():
         signal.signal(number, handler)
 
@@ -24,7 +27,6 @@ class Dropped:
             pass
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_signal_in_a_finaliser_still_ends_the_loop(stops):
     stops.check()
     Dropped()

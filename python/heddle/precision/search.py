@@ -10,11 +10,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import copy
-import math as numbers
 import statistics
 import time
 from dataclasses import dataclass
 from itertools import islice
+from math import inf, sqrt
 from numbers import Real
 
 from .. import compiler, workplace
@@ -55,7 +55,7 @@ class Part:
 def run(model, feeds, tolerance, math, progress, each, drawn, options):
     """(plan, Report)."""
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
-    if not (is_number and 0 < tolerance < numbers.inf):
+    if not (is_number and 0 < tolerance < inf):
         raise UsageError(f"--tolerance {tolerance}: must be a number above 0, the greatest error "
                          "of an output relative to its largest number")
     if math not in ("bf16", "bf16-emulated", "int8"):
@@ -66,25 +66,25 @@ def run(model, feeds, tolerance, math, progress, each, drawn, options):
         raise UsageError("--target c: choosing precisions runs the model on this machine; choose "
                          "without it, and compile the plan for 'c'")
     with workplace.folder() as folder:
-        search = Search(model, feeds, tolerance, Drawn(*drawn), {**options, "math": math}, folder)
-        search.progress, search.each = progress, each
-        return search.run()
+        search = Search(model, feeds, tolerance, Drawn(*drawn), {**options, "math": math}, folder,
+                        progress)
+        return search.run(each)
 
 
 class Search:
     """One search, as far as it has come."""
 
-    def __init__(self, model, feeds, tolerance, drawn, options, folder):
+    def __init__(self, model, feeds, tolerance, drawn, options, folder, progress):
         self.model, self.tolerance, self.options = model, tolerance, options
         self.network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
                                str(model) if isinstance(model, str) else "<model>", opset=None)
         self.name = self.network.name
         _fix_sizes(self.network, shape_texts(options.get("shapes")))
         self.samples = Samples(feeds, self.network, drawn, folder)
-        self.progress, self.each = None, False
-        self.compiled, self.begin = 0, time.perf_counter()
+        self.progress, self.compiled, self.begin = progress, 0, time.perf_counter()
 
-    def run(self):
+    def run(self, each):
+        """(plan, Report); `each`: of every product alone, too."""
         plan = compiler.compile(self.model, **self.options, load=False).plan
         self.choices = choices_of(self.options["math"], plan, self.network)
         self.exact = self.compile((), profile=True)
@@ -94,7 +94,7 @@ class Search:
         self.choices.time(self, dict(self.searched[0][0]))
         wanted = tuple(name for name in self.choices.names if self.choices.saved((name,)) > 0)
         self.parts = [self._part(wanted)] if wanted else []
-        if self.each:
+        if each:
             self.parts = [self._part((name,)) for name in wanted]
         chosen, error = self._confirmed()
         plan = self.choices.told(self._final(chosen), self._measured)
@@ -190,7 +190,7 @@ class Search:
                     break
             else:
                 high = room
-            room = numbers.sqrt(low * high) if low else room * min(0.9, limit / error)
+            room = sqrt(low * high) if low else room * min(0.9, limit / error)
         return best
 
     def _confirmed(self):

@@ -81,6 +81,7 @@ def main(arguments=None, program="heddle quantize"):
         tell(f"out of memory: {error}")
         return 4
     except KeyboardInterrupt as error:
+        stops.ignore()
         if not isinstance(error, Stopped):
             tell("stopped; nothing was written")
         return 128 + (stops.number or signal.SIGINT)

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -94,6 +95,7 @@ int runPython(const std::string &package, const std::string &command,
   if (child < 0)
     failUsage(std::string("cannot start a process: ") + std::strerror(errno));
   if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // it ends with this process
     try {
       becomePython(package, command, arguments, needed);
     } catch (const Failure &failure) {
