@@ -222,6 +222,11 @@ Error readByHand(const Given &given, CompileOptions &options) {
     return error;
   options.isStrict = math == "strict";
   options.areIntegers = math == "int8";
+  if (options.areIntegers && !textOr(given.training).empty())
+    return makeError(ErrorCode::Usage,
+                     "error: '--math int8' takes products with constant weights, but a step of "
+                     "training changes its weights; 'bf16' is for both, and 'heddle quantize "
+                     "--finetune' trains a model of 8 bits");
   options.shortFloats = math == "bf16"            ? program::ShortFloats::Native
                         : math == "bf16-emulated" ? program::ShortFloats::Emulated
                                                   : program::ShortFloats::None;

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnx.parser
 import pytest
-from command import OK, USAGE, heddle, save
+from command import DIFFERS, OK, USAGE, heddle, save
 from heddle.onnx_graph import Graph
 from products import NAMES, plan_of, save_two, weights_of_two, worst
 
@@ -176,6 +176,14 @@ def test_explain_says_which(model):
     told = heddle("explain", model, "--json", "--math", "int8").json
     assert told["integers"] == NAMES and told["math"] == "int8"
     assert "2 nodes have products of f32" in heddle("explain", model, "--math", "int8").output
+
+
+def test_compare_knows_that_they_are_smaller(model):
+    def compare(*options):
+        return heddle("compare", model, "--against", "reference", "--dim", "x.0=9", *options).status
+    assert compare() == compare("--math", "int8") == OK
+    assert compare("--math", "int8", "--tolerance", "1e-4") == DIFFERS
+    assert compare("--math", "int8", "--tolerance", "0") == DIFFERS
 
 
 def test_a_budget_chooses_among_them(tmp_path, model, weights):

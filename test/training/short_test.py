@@ -1,5 +1,6 @@
 """Steps whose products have factors of bf16: losses stay those of f32, within a percent."""
 
+import heddle
 import numpy as np
 import pytest
 from heddle.training import Trainer
@@ -33,3 +34,8 @@ def test_weights_are_float32():
     trainer.step(networks.batch(0, (16, 6), 4))
     bits = np.concatenate([weight.ravel() for weight in trainer.weights.values()]).view(np.uint32)
     assert (bits & 0xffff).any()  # which a number of bf16 has not
+
+
+def test_integers_are_refused():
+    with pytest.raises(heddle.UsageError, match="'--math int8' takes products with constant"):
+        Trainer(networks.mlp(3), cache=False, math="int8").step(networks.batch(0, (16, 6), 4))

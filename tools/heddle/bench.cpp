@@ -101,6 +101,7 @@ static std::string disagreements(const Options &options, const Module &module, R
   runner.run();
   std::vector<Tensor> ours = runner.outputs();
   auto theirs = peer.run();
+  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   std::string lines;
   std::vector<const heddle_value_t *> outputs = outputsOf(module);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -110,8 +111,7 @@ static std::string disagreements(const Options &options, const Module &module, R
       lines += "output '" + name + "': ONNX Runtime gives no tensor of this name\n";
       continue;
     }
-    Difference difference =
-        differenceOf(ours[i], found->second, options.tolerance, peer.steps[name]);
+    Difference difference = differenceOf(ours[i], found->second, tolerance, peer.steps[name]);
     if (!difference.isAllowed())
       lines += "output '" + name + "' " + difference.text() + " (by ONNX Runtime)\n";
   }

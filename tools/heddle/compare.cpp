@@ -114,10 +114,10 @@ static Tensors referenceOutputs(const Options &options, const Module &module, co
   return outputs;
 }
 
-static void compareOutputs(const Options &options, const Module &module, const std::string &engine,
-                           const Tensors &actual, const std::string &against,
-                           const Tensors &expected, const std::map<std::string, double> &steps,
-                           Comparison &comparison) {
+static void compareOutputs(const Tolerance &tolerance, const Module &module,
+                           const std::string &engine, const Tensors &actual,
+                           const std::string &against, const Tensors &expected,
+                           const std::map<std::string, double> &steps, Comparison &comparison) {
   for (const heddle_value_t *output : outputsOf(module)) {
     auto one = actual.find(output->name), two = expected.find(output->name);
     if (one == actual.end() || two == expected.end()) {
@@ -128,7 +128,7 @@ static void compareOutputs(const Options &options, const Module &module, const s
     }
     auto step = steps.find(output->name);
     comparison.outputs.push_back({output->name, engine, against,
-                                  differenceOf(one->second, two->second, options.tolerance,
+                                  differenceOf(one->second, two->second, tolerance,
                                                step == steps.end() ? 0 : step->second)});
   }
 }
@@ -330,13 +330,14 @@ static int run(Options options) {
     if (peer)
       theirs = peer->run();
   }
+  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   if (hasReference)
-    compareOutputs(options, module, "heddle", ours, "reference", reference, steps, comparison);
+    compareOutputs(tolerance, module, "heddle", ours, "reference", reference, steps, comparison);
   if (peer) {
-    compareOutputs(options, module, "heddle", ours, "onnxruntime", theirs, steps, comparison);
+    compareOutputs(tolerance, module, "heddle", ours, "onnxruntime", theirs, steps, comparison);
     if (hasReference)
-      compareOutputs(options, module, "onnxruntime", theirs, "reference", reference, steps,
-                     comparison);
+      compareOutputs(options.tolerance, module, "onnxruntime", theirs, "reference", reference,
+                     steps, comparison);
   }
   if (peer && hasReference && !isRagged && (options.isPerNode || !comparison.agrees()))
     compareNodes(options, feeds, *peer, comparison);

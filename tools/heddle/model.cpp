@@ -126,6 +126,17 @@ void addTolerance(Parser app, Tolerance &tolerance) {
   app.add("--atol", &tolerance.atol, formula).notNegative();
   app.add("--steps", &tolerance.steps, "what quantised values may differ by (default 1)")
       .notNegative();
+  app.add("--tolerance", &tolerance.share,
+          "or |difference| <= T times the largest |expected| of the output (default 0; 5e-2 where "
+          "--math makes products of bf16 or int8)")
+      .notNegative();
+}
+
+Tolerance toleranceFor(const CompileOptions &options, Tolerance given) {
+  bool isSmaller = options.math.starts_with("bf16") || options.math == "int8";
+  if (isSmaller && !given.share)
+    given.share = 5e-2;
+  return given;
 }
 
 static void set(const char *&to, const std::string &text) {

@@ -54,6 +54,8 @@ Argument addCacheOption(Parser app, Parser::Value folder);
 /// --input, --shape, --dim, --data, --seed
 void addFeedOptions(Parser app, FeedOptions &options);
 void addTolerance(Parser app, Tolerance &tolerance);
+/// The tolerance for a model compiled so: --tolerance is 5e-2 for products of smaller numbers.
+Tolerance toleranceFor(const CompileOptions &options, Tolerance given);
 
 /// Calls `use` with the options as the C API takes them, and shows its progress.
 void withRawOptions(const CompileOptions &options,

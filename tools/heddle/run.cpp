@@ -84,6 +84,7 @@ static int run(const Options &options) {
     table.add({"input", inputs[i]->name, heddle_dtype_name(input.dtype), formatDims(input.dims),
                formatFirst(input, kFirstValues)});
   }
+  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   bool agrees = true;
   std::string differences;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -91,7 +92,7 @@ static int run(const Options &options) {
     table.add({"output", outputs[i]->name, heddle_dtype_name(results[i].dtype),
                formatDims(results[i].dims), formatFirst(results[i], kFirstValues)});
     if (auto found = expected.find(i); found != expected.end()) {
-      Difference difference = differenceOf(results[i], found->second, options.tolerance);
+      Difference difference = differenceOf(results[i], found->second, tolerance);
       about["expected"] = describe(difference);
       agrees &= difference.isAllowed();
       differences += "output '" + std::string(outputs[i]->name) + "' " + difference.text() + "\n";

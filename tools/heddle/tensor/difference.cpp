@@ -31,6 +31,15 @@ static double distanceOfIntegers(const Tensor &actual, const Tensor &expected, i
   return distance > 0 ? distance : 1; // beyond 2^53 doubles may be equal
 }
 
+/// The largest |element| that is finite, of floats.
+static double largestOf(const Tensor &tensor, int64_t parts) {
+  double largest = 0;
+  for (int64_t i = 0; i < tensor.count() * parts; ++i)
+    if (double size = std::fabs(element(tensor, i)); std::isfinite(size))
+      largest = std::max(largest, size);
+  return largest;
+}
+
 Difference differenceOf(const Tensor &actual, const Tensor &expected, Tolerance tolerance,
                         double step) {
   Difference result;
@@ -45,6 +54,10 @@ Difference differenceOf(const Tensor &actual, const Tensor &expected, Tolerance 
   bool isCounted = isInteger(actual.dtype) || actual.dtype == HEDDLE_BOOL;
   auto steps = static_cast<double>(tolerance.steps);
   int64_t parts = isComplex(actual.dtype) ? 2 : 1;
+  bool isFloat = !isCounted && actual.dtype != HEDDLE_STRING;
+  double least = tolerance.atol;
+  if (isFloat && tolerance.share.value_or(0) > 0)
+    least = std::max(least, *tolerance.share * largestOf(expected, parts));
   for (int64_t i = 0; i < actual.count() * parts; ++i) {
     double distance = 0, allowed = 0;
     if (actual.dtype == HEDDLE_STRING) {
@@ -57,7 +70,8 @@ Difference differenceOf(const Tensor &actual, const Tensor &expected, Tolerance 
       double value = element(expected, i);
       distance = distanceOf(element(actual, i), value);
       bool isFinite = std::isfinite(value);
-      allowed = tolerance.atol + (isFinite ? tolerance.rtol * std::fabs(value) : 0);
+      allowed =
+          std::max(least, tolerance.atol + (isFinite ? tolerance.rtol * std::fabs(value) : 0));
       if (step > 0) // a thousandth more, for the rounding of the two products
         allowed = std::max(allowed, steps * step * 1.001);
     }

@@ -1,6 +1,7 @@
 // Difference: how far two tensors are apart, and whether that is allowed.
 //
-//   floats    |actual - expected| <= atol + rtol |expected|; NaN equals NaN, inf equals inf
+//   floats    |actual - expected| <= atol + rtol |expected|, or <= share of the largest finite
+//             |expected|; NaN equals NaN, inf equals inf
 //   integers  of at most 16 bits, which are quantised values: within `steps`; wider ones equal
 //   others    equal
 #ifndef HEDDLE_TOOLS_HEDDLE_TENSOR_DIFFERENCE_H
@@ -8,10 +9,13 @@
 
 #include "tools/heddle/tensor/tensor.h"
 
+#include <optional>
+
 namespace heddle::cli {
 
 struct Tolerance {
   double rtol = 1e-4, atol = 1e-4;
+  std::optional<double> share; // of an output's largest number
   int64_t steps = 1;
 };
 
