@@ -11,6 +11,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, find_heddle, heddle, save
+from heddle.quantize.measure import OutputError
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
@@ -229,3 +230,13 @@ def test_a_signal_ends_the_search(tmp_path, number):
     _, errors = process.communicate(timeout=60)  # also when the last process of it has ended
     assert "products in bf16: error" in first and process.returncode
     assert "Traceback" not in errors and not (tmp_path / "m.so").exists()
+
+
+def test_other_inputs_may_be_further_off():
+    error = OutputError("y")
+    for off in (1.0, 2.0, 3.0):
+        error.add(np.full(4, 10.0), np.full(4, 10.0 + off))
+    assert error.relative == 0.3
+    assert error.expected == pytest.approx((2 + 3 * np.std([1, 2, 3])) / 10)
+    error.add(np.full(4, 10.0), np.full(4, np.inf))
+    assert error.expected == np.inf

@@ -136,14 +136,14 @@ class Search:
         return Part(names, self._error(names))
 
     def _error(self, names, held=False):
-        """The greatest error of an output."""
+        """The greatest error of an output that is to be expected."""
         module = self.compile(names)
         pairs = (((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
                  if held else self.searched)
         errors = measure.output_errors(
             [output.name for output in self.exact.outputs],
             ((wanted, module.run(None, dict(feed))) for feed, wanted in pairs))
-        error = max(each.relative for each in errors)
+        error = max(each.expected for each in errors)
         self._tell(names, error)
         return error
 

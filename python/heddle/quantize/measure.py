@@ -3,7 +3,7 @@
 SPDX-License-Identifier: Apache-2.0
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,6 +19,7 @@ class OutputError:
     largest: float = 0.0
     noise: float = 0.0
     signal: float = 0.0
+    each: list = field(default_factory=list)  # greatest errors, in order of the inputs
 
     def add(self, wanted, found):
         if wanted.dtype.kind not in "fiu" or wanted.shape != found.shape:
@@ -31,7 +32,8 @@ class OutputError:
         with np.errstate(invalid="ignore"):  # of infinities
             error = np.where(is_same, 0, np.nan_to_num(np.abs(found - wanted), nan=np.inf))
         wanted = np.where(np.isfinite(wanted), wanted, 0)
-        self.worst = max(self.worst, float(error.max()))
+        self.each.append(float(error.max()))
+        self.worst = max(self.worst, self.each[-1])
         self.largest = max(self.largest, float(np.abs(wanted).max()))
         self.noise += float((error ** 2).sum())
         self.signal += float((wanted ** 2).sum())
@@ -39,6 +41,14 @@ class OutputError:
     @property
     def relative(self):
         return self.worst / self.largest if self.largest else float(self.worst > 0)
+
+    @property
+    def expected(self):
+        """The greatest relative error to expect of other inputs: that of these, or three standard
+        deviations more than their mean."""
+        if not self.largest or not np.isfinite(self.worst):
+            return self.relative
+        return max(self.worst, float(np.mean(self.each) + 3 * np.std(self.each))) / self.largest
 
     @property
     def decibels(self):
