@@ -2,7 +2,9 @@
 
 #include "compiler/onnx/Importer.h"
 
+#include "compiler/graph/edit/Sharing.h"
 #include "compiler/graph/edit/Weights.h"
+#include "compiler/onnx/Caches.h"
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/ranks/InputRank.h"
 #include "compiler/support/Printable.h"
@@ -97,6 +99,7 @@ private:
     Scope scope;
     scope.opsets = &opsets;
     checkOptions(graph);
+    findCaches(graph);
     llvm::StringSet<> initializers;
     for (const auto &tensor : graph.initializer())
       initializers.insert(tensor.name());
@@ -158,6 +161,18 @@ private:
                         "its inputs: " + knownInputs + "; its sizes that are open: " +
                             (knownSizes.empty() ? "none" : knownSizes)});
     }
+  }
+
+  void findCaches(const proto::GraphProto &graph) {
+    if (!options.kvCache)
+      return;
+    caches = cachesOf(graph);
+    if (caches.axes.empty())
+      problems.add("",
+                   {"no input holds keys or values of past tokens, for which '--kv-cache' makes "
+                    "room: an input that one GroupQueryAttention (com.microsoft) or "
+                    "TensorScatter extends",
+                    "leave '--kv-cache' out, and give present outputs back as past inputs"});
   }
 
   /// The symbol of an input's dimension: the name that it has, or the input's and its number; empty
@@ -256,14 +271,28 @@ private:
       for (const Dim &dim : *dims)
         if (dim.constant().value_or(0) > INT32_MAX)
           refuse("its size " + dim.str() + " is too large");
+      auto cache = caches.axes.find(input.name());
+      bool isCache = cache != caches.axes.end();
+      if (isCache)
+        (*dims)[cache->second] = capacityOf((*dims)[cache->second]);
       Value argument = main.getBody().addArgument(
           graph::tensorOf(builder.getContext(), *dims, element), location);
+      if (isCache)
+        reader.buffers.insert(argument);
       reader.define(input.name(), argument, scope);
       inputNames.push_back(input.name());
     } catch (const Refusal &refusal) {
       problems.add("input '" + input.name() + "'", refusal);
       scope.values.try_emplace(input.name(), Value());
     }
+  }
+
+  /// The size of a buffer for past tokens, whose number the model declares.
+  Dim capacityOf(const Dim &declared) const {
+    if (declared.constant() && !declared.isConstant(options.kvCache))
+      refuse("it holds " + declared.str() + " past tokens, but '--kv-cache' asks for " +
+             Twine(options.kvCache));
+    return Dim(options.kvCache);
   }
 
   /// A tensor whose rank each run tells: the model has a version for each rank that its nodes take.
@@ -328,6 +357,8 @@ private:
     if (graph.output_size() == 0)
       problems.add("", {"the graph has no outputs", ""});
     for (const auto &output : graph.output()) {
+      if (caches.presents.contains(output.name()))
+        continue;
       try {
         checkName(output.name());
         Value value = declaredAs(output, reader.lookup(output.name(), scope), reader);
@@ -367,8 +398,11 @@ private:
     builder.create<func::ReturnOp>(main.getLoc(), outputs.values);
     main.setType(builder.getFunctionType(main.getBody().getArgumentTypes(),
                                          ValueRange(outputs.values).getTypes()));
-    for (auto [i, name] : llvm::enumerate(inputNames))
+    for (auto [i, name] : llvm::enumerate(inputNames)) {
       main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
+      if (caches.axes.contains(name))
+        main.setArgAttr(i, graph::kBuffer, builder.getUnitAttr());
+    }
     main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
         outputs.attributes, [](Attribute attribute) { return cast<DictionaryAttr>(attribute); })));
   }
@@ -392,6 +426,7 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp main;
   std::vector<std::string> inputNames;
+  Caches caches;                       // that stay in buffers
   std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
   llvm::StringMap<int64_t> fixedSizes; // requested by callers, by symbol
 };

@@ -35,7 +35,8 @@ struct Io {
   std::vector<std::string> labels;
   IoKind kind = IoKind::Tensor;
   int32_t tensorRank = -1; // of a list's tensors
-  int32_t shares = -1;     // of an output: the input whose memory it may have
+  int32_t shares = -1;     // of an output: the input whose memory it may have; of an input that
+                           // the run writes: its own number
 };
 
 /// Constant data at 64-aligned offsets of one blob. Pieces borrow their bytes (from the model's

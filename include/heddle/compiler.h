@@ -119,6 +119,10 @@ typedef struct heddle_compile_options {
   /* The plan says which ops of the model's nodes are in each group, and for which mechanism, so
      that it gives the same groups to a compiler that would fuse otherwise (docs/spec/plan.md). */
   int exact_plan;
+  /* Keep the keys and values of past tokens where they lie, in buffers for N tokens: past inputs
+     are such buffers, which a run extends, and present outputs are none
+     (docs/guide/kv-cache.md). */
+  int kv_cache;
 } heddle_compile_options_t;
 
 /* Refuses options, their recipe of a training among them, that no model can be compiled with. */

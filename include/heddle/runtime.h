@@ -165,7 +165,8 @@ typedef struct heddle_value {
   int32_t label_count;
   const char *const *labels;
   int32_t kind;   /* heddle_kind_t; dims are NULL for all but HEDDLE_KIND_TENSOR */
-  int32_t shares; /* of an output: the input whose buffer it may be given, too, or -1 */
+  int32_t shares; /* of an output: the input whose buffer it may be given, too; of an input that the
+                     run writes: its own number; or -1 */
 } heddle_value_t;
 
 HEDDLE_API size_t heddle_module_input_count(const heddle_module_t *module);

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 namespace heddle::python {
 namespace {
@@ -270,14 +271,11 @@ bool feedList(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, Kee
 
 } // namespace
 
-bool feed(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, Keep &keep) {
-  bool isTensor = wanted.kind == HEDDLE_KIND_TENSOR || wanted.kind == HEDDLE_KIND_ANY_RANK;
-  return isTensor ? feedTensor(value, wanted, tensor, keep) : feedList(value, wanted, tensor, keep);
-}
-
 bool place(PyObject *buffer, const Value &wanted, heddle_tensor_t &tensor, Keep &keep) {
+  const char *what = wanted.isWritten ? "input '%U': the buffer that a run is to write"
+                                      : "output '%U': its place in 'out'";
   auto refuse = [&](const char *why) {
-    raise(HEDDLE_USAGE, "output '%U': its place in 'out' %s", wanted.name.get(), why);
+    raise(HEDDLE_USAGE, (std::string(what) + " %s").c_str(), wanted.name.get(), why);
     return false;
   };
   if (wanted.kind != HEDDLE_KIND_TENSOR || wanted.dtype == HEDDLE_STRING || wanted.isMap)
@@ -314,8 +312,7 @@ bool place(PyObject *buffer, const Value &wanted, heddle_tensor_t &tensor, Keep 
     if (dtype && dtype == bitsOf(wanted.dtype))
       dtype = wanted.dtype;
     if (dtype != wanted.dtype) {
-      raise(HEDDLE_USAGE,
-            "output '%U': its place in 'out' has elements of %S, but the run gives %s",
+      raise(HEDDLE_USAGE, (std::string(what) + " has elements of %S, but the run gives %s").c_str(),
             wanted.name.get(), reinterpret_cast<PyObject *>(PyArray_DESCR(array)),
             api.dtype_name(wanted.dtype));
       return false;
@@ -326,12 +323,19 @@ bool place(PyObject *buffer, const Value &wanted, heddle_tensor_t &tensor, Keep 
     keep.hold(std::move(imported.array));
   }
   if (dtype != wanted.dtype) {
-    raise(HEDDLE_USAGE, "output '%U': its place in 'out' has elements of %s, but the run gives %s",
+    raise(HEDDLE_USAGE, (std::string(what) + " has elements of %s, but the run gives %s").c_str(),
           wanted.name.get(), api.dtype_name(dtype), api.dtype_name(wanted.dtype));
     return false;
   }
   tensor.dtype = wanted.dtype;
   return true;
+}
+
+bool feed(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, Keep &keep) {
+  if (wanted.isWritten)
+    return place(value, wanted, tensor, keep);
+  bool isTensor = wanted.kind == HEDDLE_KIND_TENSOR || wanted.kind == HEDDLE_KIND_ANY_RANK;
+  return isTensor ? feedTensor(value, wanted, tensor, keep) : feedList(value, wanted, tensor, keep);
 }
 
 } // namespace heddle::python

@@ -17,6 +17,7 @@ struct Value {
   Ref name;
   int32_t dtype = 0, kind = 0, rank = 0;
   bool isMap = false;
+  bool isWritten = false; // an input where it lies
 };
 
 /// Owner of the memory of tensors: objects of Python, and memory of ours. Made and destroyed with

@@ -42,16 +42,17 @@ bool readInteger(PyObject *object, const char *name, int32_t &value) {
   return !PyErr_Occurred();
 }
 
-bool readInfos(PyObject *infos, std::vector<Value> &values) {
+bool readInfos(PyObject *infos, bool areInputs, std::vector<Value> &values) {
   for (Py_ssize_t i = 0, count = PyList_Size(infos); i < count; ++i) {
     PyObject *info = PyList_GetItem(infos, i);
     Value value;
-    int32_t encoding = 0;
+    int32_t encoding = 0, shares = 0;
     value.name = Ref(PyObject_GetAttrString(info, "name"));
     if (!value.name || !readInteger(info, "dtype", value.dtype) ||
         !readInteger(info, "kind", value.kind) || !readInteger(info, "rank", value.rank) ||
-        !readInteger(info, "encoding", encoding))
+        !readInteger(info, "encoding", encoding) || !readInteger(info, "shares", shares))
       return false;
+    value.isWritten = areInputs && shares >= 0;
     value.isMap = encoding != HEDDLE_DENSE;
     values.push_back(std::move(value));
   }
@@ -79,7 +80,7 @@ int initialize(PyObject *object, PyObject *arguments, PyObject *) {
     state->isProfiled = profile;
     state->inputInfos = Ref::borrow(inputs);
     state->outputInfos = Ref::borrow(outputs);
-    if (!readInfos(inputs, state->inputs) || !readInfos(outputs, state->outputs))
+    if (!readInfos(inputs, true, state->inputs) || !readInfos(outputs, false, state->outputs))
       return -1;
     heddle_status_t *status = api.session_create(
         reinterpret_cast<heddle_module_t *>(uintptr_t(module)), &options, &state->session);

@@ -153,7 +153,8 @@ typedef struct heddle_io {
   int32_t kind;        /* HEDDLE_IO_* */
   int32_t tensor_rank; /* of a list's tensors, or -1 */
   int32_t shares;      /* of an output: the input whose memory it may have, which the run reads
-                          before it writes there; or -1 */
+                          before it writes there; of an input that the run writes: its own
+                          number; or -1 */
 } heddle_io_t;
 
 typedef struct heddle_text_constant {

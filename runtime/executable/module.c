@@ -68,8 +68,13 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
   if (executable->row_block < 0 || (executable->row_block && (!isSymbol || !executable->bind)))
     heddle_text_add(problems, "; blocks of rows without a symbol for rows or work");
   bool *isBound = calloc((size_t)executable->symbol_count + 1, sizeof *isBound);
-  for (int32_t i = 0; isBound && i < executable->input_count; ++i)
-    checkValue(executable, &executable->inputs[i], isBound, problems);
+  for (int32_t i = 0; isBound && i < executable->input_count; ++i) {
+    const heddle_io_t *input = &executable->inputs[i];
+    checkValue(executable, input, isBound, problems);
+    if (input->shares != -1 && (input->shares != i || input->kind != HEDDLE_IO_TENSOR))
+      heddle_text_add(problems, "; input '%s' cannot have the memory of input %d", input->name,
+                      input->shares);
+  }
   for (int32_t i = 0; i < executable->output_count; ++i)
     checkOutput(executable, &executable->outputs[i], problems);
   for (int32_t i = 0; isBound && i < executable->symbol_count; ++i)
@@ -87,10 +92,8 @@ static void describe(heddle_module_t *module) {
     const heddle_io_t *io = i < executable->input_count
                                 ? &executable->inputs[i]
                                 : &executable->outputs[i - executable->input_count];
-    *value =
-        (heddle_value_t){io->name,   io->dtype,    io->rank,
-                         dim,        io->encoding, io->label_count,
-                         io->labels, io->kind,     i < executable->input_count ? -1 : io->shares};
+    *value = (heddle_value_t){io->name,        io->dtype,  io->rank, dim,       io->encoding,
+                              io->label_count, io->labels, io->kind, io->shares};
     if (io->kind != HEDDLE_IO_TENSOR) {
       value->rank = io->tensor_rank;
       value->dims = NULL;

@@ -193,6 +193,31 @@ static heddle_status_t *finish(const heddle_module_t *module, heddle_text_t *pro
   return status;
 }
 
+static bool overlaps(const heddle_tensor_t *a, int64_t aBytes, const heddle_tensor_t *b,
+                     int64_t bBytes) {
+  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
+  return x && y && aBytes > 0 && bBytes > 0 && x < y + (uintptr_t)bBytes &&
+         y < x + (uintptr_t)aBytes;
+}
+
+/* Whether the run writes the input. */
+static bool isBuffer(const heddle_io_t *inputs, int32_t i) { return inputs[i].shares == i; }
+
+static int64_t bytesOf(const heddle_tensor_t *tensor) {
+  return heddle_tensor_bytes(tensor->dtype, tensor->rank, tensor->dims);
+}
+
+/* A buffer that the run writes may not overlap another input. */
+static void checkBuffers(const heddle_executable_t *executable, const heddle_tensor_t *inputs,
+                         heddle_text_t *problems) {
+  for (int32_t i = 0; i < executable->input_count; ++i)
+    for (int32_t j = 0; isBuffer(executable->inputs, i) && j < executable->input_count; ++j)
+      if (j != i && (j < i || !isBuffer(executable->inputs, j)) &&
+          overlaps(&inputs[i], bytesOf(&inputs[i]), &inputs[j], bytesOf(&inputs[j])))
+        heddle_text_add(problems, "\n  input '%s': it overlaps input '%s', but the run writes it",
+                        executable->inputs[i].name, executable->inputs[j].name);
+}
+
 heddle_status_t *heddle_feeds_bind(const heddle_module_t *module, const heddle_tensor_t *inputs,
                                    size_t count, bool withData, int64_t *symbols) {
   const heddle_executable_t *executable = module->executable;
@@ -220,21 +245,15 @@ heddle_status_t *heddle_feeds_bind(const heddle_module_t *module, const heddle_t
     if (withData)
       checkData(&inputs[i], &executable->inputs[i], &problems);
   }
+  if (withData && !problems.length)
+    checkBuffers(executable, inputs, &problems);
   return finish(module, &problems, "wrong inputs");
-}
-
-static bool overlaps(const heddle_tensor_t *a, int64_t aBytes, const heddle_tensor_t *b,
-                     int64_t bBytes) {
-  uintptr_t x = (uintptr_t)a->data, y = (uintptr_t)b->data;
-  return x && y && aBytes > 0 && bBytes > 0 && x < y + (uintptr_t)bBytes &&
-         y < x + (uintptr_t)aBytes;
 }
 
 /* Whether the output lies where an input is that it may take the place of. */
 static bool isInPlace(const heddle_io_t *io, const heddle_tensor_t *output, int32_t number,
                       const heddle_tensor_t *input, int64_t needed) {
-  return io->shares == number && output->data == input->data &&
-         needed == heddle_tensor_bytes(input->dtype, input->rank, input->dims);
+  return io->shares == number && output->data == input->data && needed == bytesOf(input);
 }
 
 /* Bytes of the caller's buffer that a run may touch. */
@@ -275,8 +294,8 @@ static size_t collectRanges(const heddle_executable_t *executable, const heddle_
   }
   for (int32_t i = 0; i < executable->input_count; ++i)
     if (!isReplaced[i])
-      addRange(ranges, &count, inputs[i].data,
-               heddle_tensor_bytes(inputs[i].dtype, inputs[i].rank, inputs[i].dims), false);
+      addRange(ranges, &count, inputs[i].data, bytesOf(&inputs[i]),
+               isBuffer(executable->inputs, i));
   return count;
 }
 
@@ -352,8 +371,7 @@ heddle_status_t *heddle_feeds_check_outputs(const heddle_module_t *module,
     int64_t touched = touchedBytes(&outputs[i], needed);
     for (int32_t j = 0; j < executable->input_count; ++j)
       if (!isInPlace(io, &outputs[i], j, &inputs[j], needed) &&
-          overlaps(&outputs[i], touched, &inputs[j],
-                   heddle_tensor_bytes(inputs[j].dtype, inputs[j].rank, inputs[j].dims)))
+          overlaps(&outputs[i], touched, &inputs[j], bytesOf(&inputs[j])))
         heddle_text_add(&problems, "\n  output '%s': its buffer overlaps input '%s'", io->name,
                         executable->inputs[j].name);
     for (int32_t j = 0; j < i; ++j) /* as far as the other one says, which is enough to be safe */

@@ -67,9 +67,12 @@ void Storage::describe() {
         program.symbols.push_back(*name);
       }
   findBoundByValues();
-  for (BlockArgument input : model.getArguments())
-    program.inputs.push_back(
-        describeValue(input, model.getArgAttrDict(input.getArgNumber()), inputSymbols));
+  for (BlockArgument input : model.getArguments()) {
+    unsigned number = input.getArgNumber();
+    program.inputs.push_back(describeValue(input, model.getArgAttrDict(number), inputSymbols));
+    if (model.getArgAttr(number, graph::kBuffer))
+      program.inputs.back().shares = number;
+  }
   auto results = cast<func::ReturnOp>(model.getBody().front().getTerminator());
   for (auto [i, output] : llvm::enumerate(results.getOperands())) {
     program.outputs.push_back(describeValue(output, model.getResultAttrDict(i), inputSymbols));
@@ -172,12 +175,28 @@ Dim Storage::bytesOf(Value value) {
   return graph::elementCount(graph::dimsOf(value)) * Dim(graph::bytesOf(graph::storageOf(value)));
 }
 
+/// The input, a buffer that the run writes, which a scatter to it extends where it lies.
+static Value extendedBuffer(Value value) {
+  auto group = value.getDefiningOp<graph::GroupOp>();
+  auto model = group ? group->getParentOfType<func::FuncOp>() : func::FuncOp();
+  if (!group || group.getNumResults() != 1)
+    return {};
+  Operation *op = group.getBody().front().getTerminator()->getOperand(0).getDefiningOp();
+  auto input =
+      op && graph::isScatter(op) ? dyn_cast<BlockArgument>(op->getOperand(0)) : BlockArgument();
+  bool isBuffer = input && input.getOwner()->getParentOp() == model &&
+                  model.getArgAttr(input.getArgNumber(), graph::kBuffer);
+  return isBuffer ? Value(input) : Value();
+}
+
 /// The value whose memory this one is.
 Value Storage::rootOf(Value value) const {
   for (;;) {
     Operation *op = value.getDefiningOp();
     if (auto placed = placements.find(value); placed != placements.end())
       value = placed->second.whole;
+    else if (Value buffer = extendedBuffer(value))
+      value = buffer;
     else if (isa_and_nonnull<graph::ReshapeOp, graph::DynamicReshapeOp>(op))
       value = op->getOperand(0);
     else
@@ -382,7 +401,7 @@ void Storage::collectBuffers() {
   model.walk([&](graph::GroupOp group) {
     auto [first, last] = steps[group];
     for (Value result : group.getResults())
-      if (!outputOf.count(result) && !placements.count(result) && isEntryKnown(result)) {
+      if (!outputOf.count(result) && rootOf(result) == result && isEntryKnown(result)) {
         bufferOf[result] = buffers.size();
         buffers.push_back(
             {bytesOf(result), firstWrite(group), std::max(last, lastUse(result)), spaceOf(result)});

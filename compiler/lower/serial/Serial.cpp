@@ -103,7 +103,11 @@ protected:
       });
       return;
     }
-    copy(kernel.pointer(x), part.low, part.low, code.sub(part.high, part.low));
+    Value from = kernel.pointer(x), to = kernel.pointer(result);
+    auto wordOf = [&](Value pointer) { return code.b.create<program::WordOp>(code.loc, pointer); };
+    Value isElsewhere =
+        code.b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ne, wordOf(from), wordOf(to));
+    code.when(isElsewhere, [&] { copy(from, part.low, part.low, code.sub(part.high, part.low)); });
   }
 
   /// Copies `count` elements to the result.

@@ -4,6 +4,7 @@
 
 #include "compiler/onnx/ops/attention/Attention.h"
 
+#include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Products.h"
@@ -201,12 +202,25 @@ struct Batch {
 };
 } // namespace
 
+/// The buffer of past keys (or values) with the new ones after what each entry of the batch has.
+static Value extend(Node &n, Value buffer, Value fresh, const Batch &batch) {
+  DimVector tuples(dimsOf(fresh));
+  tuples.back() = Dim(1);
+  Value token = n.unsqueeze(batch.positions, {1, 3});
+  Value tuple = n.concat(
+      {n.iota(tuples, 0, n.i64()), n.iota(tuples, 1, n.i64()), n.broadcast(token, tuples)}, 3);
+  return n.infer<ScatterNdOp>({buffer, tuple, fresh}, {n.text("reduction", "none")});
+}
+
 /// The past with the new keys (or values) after what each entry of the batch has of it. A past of
 /// more places than there are keys, a buffer of the largest length, keeps its length.
 static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))
     return fresh;
-  Value past = n.in(i), whole = n.concat({past, fresh}, 2);
+  Value past = n.in(i);
+  if (n.reader.buffers.contains(past))
+    return n.sliceAlong(extend(n, past, fresh, batch), 2, Dim(0), batch.total);
+  Value whole = n.concat({past, fresh}, 2);
   DimVector dims = dimsOf(whole);
   Value last = sizeNumber(n, dims[2] - Dim(1), n.i64());
   bool isSingle = dims[0].isConstant(1);
