@@ -55,6 +55,9 @@ inline constexpr Threshold kAttentionRows = {
     "attention_rows", "least query rows of a task of such heads, if no card says", 64};
 inline constexpr Threshold kAttentionStrips = {
     "attention_strips", "most strips of query rows that meet a panel of keys together", 8, 1, 64};
+inline constexpr Threshold kAttentionDirect = {
+    "attention_direct", "up to so many queries read keys and values where they lie, unpacked", 8, 0,
+    64};
 inline constexpr Threshold kAttentionBounds = {
     "attention_bounds", "from so many queries on, keys that no query sees are looked for", 8};
 

@@ -8,6 +8,8 @@
 //
 // Panels of keys that a mask hides from all queries of a strip are left out (Visible.cpp).
 //
+// Few queries, as those of one token more, take keys and values from where they lie (Direct.cpp).
+//
 // Where the keys and values of a head are too many for the L2, several strips (a slab) meet each
 // panel of keys and each chunk of values before the next one is read
 // (bench/notes/2026-11-21-attention.md).
@@ -22,8 +24,16 @@ namespace heddle::lower {
 LogicalResult AttentionKernel::prepare() {
   if (failed(layout.read()))
     return failure();
+  if (layout.isDirect) {
+    layout.layOut(/*hasMasks=*/false);
+    return success();
+  }
   visibility.findMasks();
   layout.layOut(visibility.hasMasks());
+  if (layout.queries.constant().value_or(1) <= layout.mostDirect()) {
+    direct = std::make_unique<AttentionKernel>(kernel, layout.group, layout.schedule, true);
+    return direct->prepare();
+  }
   return success();
 }
 
@@ -103,7 +113,8 @@ void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, i
          targets = rowOffsets(strip, layout.stripStride);
   int64_t width = layout.keyPanels.width;
   TileProduct product = layout.productOf(layout.keyPanels, Dim(0), layout.queriesAt, aRows, panel);
-  auto sums = emitProduct(code, {strip.count(), vectors}, product);
+  auto sums = layout.isDirect ? dotsOf(e, strip, panel)
+                              : emitProduct(code, {strip.count(), vectors}, product);
   Values largest;
   for (int64_t i = 0; i < strip.count(); ++i)
     largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
@@ -157,7 +168,7 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
   product.length = code.sub(chunk.high, chunk.low);
   product.bOffset = code.add(product.bOffset, code.mul(chunk.low, code.number(width)));
   product.endsInside = true; // keys that are not seen follow
-  product.start = code.choose(
+  Values start = code.choose(
       code.less(seen.low, chunk.low), types,
       [&] {
         Values sums;
@@ -166,7 +177,9 @@ void AttentionKernel::emitValues(Elements &e, const Strip &strip, Value panel, c
         return sums;
       },
       [&] { return Values(types.size(), zero); });
-  auto sums = emitProduct(code, {strip.count(), vectors}, product);
+  product.start.assign(start.begin(), start.end());
+  auto sums = layout.isDirect ? weighed(e, strip, panel, chunk, start)
+                              : emitProduct(code, {strip.count(), vectors}, product);
   code.choose(
       code.less(chunk.high, seen.high), TypeRange(),
       [&] {
@@ -218,7 +231,8 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
   Value zero = code.number(0), length = code.sub(seen.high, seen.low);
   int64_t bytes = layout.valuePanels.width * graph::bytesOf(number);
   // Keys of a lane stay together.
-  int64_t most = kernel.machine.l2Bytes / 8 / bytes / layout.together;
+  int64_t most =
+      layout.isDirect ? kDirectChunk : kernel.machine.l2Bytes / 8 / bytes / layout.together;
   Value fitting = code.number(std::max<int64_t>(1, most) * layout.together);
   Value isOne = code.less(slab.strips, code.number(2));
   Value size = code.b.createOrFold<arith::SelectOp>(code.loc, isOne,
@@ -240,14 +254,17 @@ void AttentionKernel::emitValueChunks(Elements &e, const Slab &slab, const Keys 
 void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::Bounds &bounds) {
   Code &code = kernel.code();
   copyQueries(e, slab);
-  Keys seen = visibility.visibleKeys(e, slab, bounds);
+  Value zero = code.number(0);
+  Keys seen = layout.isDirect
+                  ? Keys{zero, kernel.dim(layout.keyPanels.count()), zero, kernel.dim(layout.keys)}
+                  : visibility.visibleKeys(e, slab, bounds);
   int64_t half = layout.keyPanels.vectors / 2;
   foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
     auto emitPart = [&](int64_t vectors) {
       forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel, vectors); });
       return Values();
     };
-    if (!visibility.endsAtDiagonal() || half == 0)
+    if (!visibility.endsAtDiagonal() || half == 0) // none of a direct one
       return emitPart(layout.keyPanels.vectors);
     // Half of the diagonal's panel may be enough.
     Value left = code.sub(seen.high, code.mul(panel, code.number(layout.keyPanels.width)));
@@ -259,41 +276,66 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::
   emitValueChunks(e, slab, seen);
 }
 
+/// Strips [first, end) of the task, whose keys and values are packed before.
+void AttentionKernel::emitPacked(Elements &e, Value first, Value end) {
+  Elements::Scope scope(e);
+  Code &code = kernel.code();
+  visibility.bindSide(e);
+  Value right = layout.parts.scores.getB();
+  packPanels(e, layout.keyPanels, right, operandBatch(e, layout.parts.scores, right),
+             layout.scratchAt(Dim(0)));
+  right = layout.parts.values.getB();
+  packPanels(e, layout.valuePanels, right, operandBatch(e, layout.parts.values, right),
+             layout.scratchAt(layout.valuesAt));
+  Visibility::Bounds bounds =
+      visibility.boundsOfTask(e, code.mul(first, code.number(layout.stripRows)));
+  Value together = layout.stripsOfSlab(), count = code.sub(end, first);
+  Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
+  foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
+    Value strip = code.add(first, code.mul(number, together));
+    Slab slab{code.mul(strip, code.number(layout.stripRows)),
+              code.min(together, code.sub(end, strip))};
+    emitSlab(e, slab, bounds);
+    return Values();
+  });
+  visibility.unbindSide(e);
+}
+
 void AttentionKernel::emit() {
   kernel.beginPhase();
   Elements e(kernel, layout.group);
   Code &code = kernel.code();
   Dim blocks =
       layout.stripsOfTask == layout.strips ? Dim(1) : layout.strips.ceilDiv(layout.stripsOfTask);
-  visibility.bindSide(e);
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     layout.batch = code.div(task, kernel.dim(blocks));
     Value first = code.mul(code.rem(task, kernel.dim(blocks)), kernel.dim(layout.stripsOfTask));
     Value end =
         code.min(code.add(first, kernel.dim(layout.stripsOfTask)), kernel.dim(layout.strips));
-    Value right = layout.parts.scores.getB();
-    packPanels(e, layout.keyPanels, right, operandBatch(e, layout.parts.scores, right),
-               layout.scratchAt(Dim(0)));
-    right = layout.parts.values.getB();
-    packPanels(e, layout.valuePanels, right, operandBatch(e, layout.parts.values, right),
-               layout.scratchAt(layout.valuesAt));
-    Visibility::Bounds bounds =
-        visibility.boundsOfTask(e, code.mul(first, code.number(layout.stripRows)));
-    Value together = layout.stripsOfSlab(), count = code.sub(end, first);
-    Value slabs = code.div(code.add(count, code.sub(together, code.number(1))), together);
-    foldScoped(e, code.number(0), slabs, {}, [&](Value number, ValueRange) {
-      Value strip = code.add(first, code.mul(number, together));
-      Slab slab{code.mul(strip, code.number(layout.stripRows)),
-                code.min(together, code.sub(end, strip))};
-      emitSlab(e, slab, bounds);
+    if (!direct)
+      return emitPacked(e, first, end);
+    auto few = [&] {
+      Value rows = code.number(layout.stripRows);
+      direct->emitDirect(e, layout.batch, code.mul(first, rows), code.mul(end, rows));
       return Values();
-    });
+    };
+    if (layout.queries.constant())
+      return void(few());
+    Value most = code.number(layout.mostDirect());
+    code.choose(
+        code.less(most, kernel.dim(layout.queries)), TypeRange(),
+        [&] {
+          emitPacked(e, first, end);
+          return Values();
+        },
+        few);
   });
   Dim work =
       layout.batches * layout.queries * layout.keys * (layout.depth + layout.valuePanels.columns);
+  Dim scratch = direct ? Dim::max(layout.scratchEnd, direct->layout.scratchEnd) : layout.scratchEnd;
   kernel.endPhase(layout.batches * blocks, work.floorDiv(Dim(kernel.machine.lanes)),
-                  layout.scratchEnd * Dim(graph::bytesOf(number)));
+                  scratch * Dim(graph::bytesOf(number)));
 }
 
 LogicalResult emitAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

@@ -8,9 +8,10 @@ namespace heddle::lower {
 
 class AttentionKernel {
 public:
-  AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
-      : kernel(kernel), layout(kernel, group, schedule), visibility(layout), number(layout.number) {
-  }
+  AttentionKernel(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule,
+                  bool isDirect = false)
+      : kernel(kernel), layout(kernel, group, schedule, isDirect), visibility(layout),
+        number(layout.number) {}
 
   mlir::LogicalResult prepare();
   void emit();
@@ -24,6 +25,11 @@ private:
     int64_t count() const { return rows.size(); }
   };
 
+  void emitPacked(Elements &e, Value first, Value end);
+  void emitDirect(Elements &e, Value batch, Value first, Value end);
+  Values dotsOf(Elements &e, const Strip &strip, Value panel);
+  Values weighed(Elements &e, const Strip &strip, Value panel, const Keys &chunk,
+                 mlir::ValueRange start);
   void emitSlab(Elements &e, const Slab &slab, const Visibility::Bounds &bounds);
   void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
   Strip stripOf(Value first, Value place, int64_t count);
@@ -45,10 +51,13 @@ private:
   Values rowOffsets(const Strip &strip, const Dim &stride);
   Values factorRows(const Strip &strip, const Dim &stride);
 
+  /// Keys that a direct one weighs the values of at a time: these stay in the L1.
+  static constexpr int64_t kDirectChunk = 32;
   KernelBuilder &kernel;
   AttentionLayout layout;
   Visibility visibility;
-  const Type &number; // that all is computed in
+  const Type &number;                      // that all is computed in
+  std::unique_ptr<AttentionKernel> direct; // what few queries take instead
 };
 
 } // namespace heddle::lower

@@ -28,7 +28,17 @@ LogicalResult AttentionLayout::read() {
   return success();
 }
 
+int64_t AttentionLayout::mostDirect() {
+  Value keysOf = parts.scores.getB(), valuesOf = parts.values.getB();
+  bool isPlain = isRead(group, keysOf) && isRead(group, valuesOf) && isTransposed(group, keysOf) &&
+                 !isTransposed(group, valuesOf);
+  return isPlain && together == 1 ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect)
+                                  : 0;
+}
+
 int64_t AttentionLayout::stripsTogether() {
+  if (isDirect)
+    return std::max<int64_t>(1, mostDirect());
   return estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
 }
 
@@ -45,6 +55,14 @@ void AttentionLayout::chooseTiles() {
   };
   keyPanels = panels(depth, keys);
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
+  if (isDirect) { // lanes of keys, and all columns of values that registers hold the sums of
+    constexpr int64_t kMostSums = 8;
+    stripRows = 1;
+    keyPanels.vectors = 1;
+    keyPanels.width = lanes;
+    valuePanels.vectors = vectorsOf(valuePanels.columns, kMostSums, lanes);
+    valuePanels.width = valuePanels.vectors * lanes;
+  }
   strips = queries.ceilDiv(Dim(stripRows));
   // Few heads share their rows among workers; each task packs the keys for itself.
   int64_t tasks = estimate::thresholdAt(parts.values, estimate::kAttentionTasks);
@@ -64,8 +82,8 @@ void AttentionLayout::layOut(bool hasMasks) {
   queryStride = depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
-  valuesAt = keyPanels.elements();
-  queriesAt = valuesAt + valuePanels.elements();
+  valuesAt = isDirect ? Dim(0) : keyPanels.elements();
+  queriesAt = isDirect ? Dim(0) : valuesAt + valuePanels.elements();
   stripsAt = queriesAt + queryStride * rows;
   largestAt = stripsAt + stripStride * rows;
   partsAt = largestAt + lanes * rows;

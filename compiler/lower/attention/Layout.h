@@ -21,14 +21,18 @@ struct Keys {
 
 class AttentionLayout {
 public:
-  AttentionLayout(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
-      : kernel(kernel), group(group), schedule(schedule) {}
+  /// A direct one is for few queries: keys and values are read where they lie.
+  AttentionLayout(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule,
+                  bool isDirect)
+      : kernel(kernel), group(group), schedule(schedule), isDirect(isDirect) {}
 
   /// Fails where the group is no attention.
   mlir::LogicalResult read();
   /// Tiles, and the scratch: with room for masks if there are any.
   void layOut(bool hasMasks);
 
+  /// The most queries that a direct one takes; 0 where none can be.
+  int64_t mostDirect();
   Value stripsOfSlab();
   /// Rows of the slab's strips in the scratch; the last strip may be one row.
   Value rowsOfSlab(const Slab &slab);
@@ -46,6 +50,7 @@ public:
   KernelBuilder &kernel;
   mlir::Block *group;
   const Schedule &schedule;
+  const bool isDirect;
   mechanism::AttentionParts parts;
   Type number; // that all is computed in
   /// Factors of the products, and how many of them a lane holds: numbers of bf16 are two.

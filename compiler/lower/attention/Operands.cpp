@@ -58,8 +58,19 @@ Value maskOfColumns(Elements &e, const Dim &columns, int64_t width, Value column
   return code.maskOf(code.max(code.sub(e.kernel.dim(columns), column), code.number(0)));
 }
 
-/// The dimension of `value` that memory walks fastest, when it is one of the last two.
-static bool isTransposed(Block *group, Value value) {
+bool isRead(Block *group, Value value) {
+  for (;;) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != group)
+      return true;
+    if (!isa<graph::TransposeOp, graph::ReshapeOp, graph::BroadcastOp, graph::SliceOp,
+             graph::CastOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+}
+
+bool isTransposed(Block *group, Value value) {
   int64_t dimension = graph::rankOf(value) - 2; // followed back; -1 when lost
   while (Operation *op = value.getDefiningOp()) {
     if (op->getBlock() != group || isa<graph::ConstantOp>(op))

@@ -36,6 +36,11 @@ Indices placeAfterMoves(Elements &elements, llvm::ArrayRef<mlir::Operation *> mo
 /// Lanes from `column` on that are columns; null if all are in panels of this width.
 Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value column);
 
+/// Whether memory walks the rows of the matrix that the last two dimensions are fastest.
+bool isTransposed(mlir::Block *group, Value value);
+/// Whether an element only takes a read, and perhaps a cast.
+bool isRead(mlir::Block *group, Value value);
+
 /// Packs the matrix that the last two dimensions of `tensor` are, at `batch`, to `target`.
 void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
                 Value target);

@@ -112,6 +112,11 @@ void Visibility::bindSide(Elements &e) {
   });
 }
 
+void Visibility::unbindSide(Elements &e) {
+  if (side)
+    e.unbind(side->choice);
+}
+
 /// Whether all queries of a batch have the same masks.
 bool Visibility::areMasksOfKeys() const {
   auto isOfKeys = [&](Value value) {

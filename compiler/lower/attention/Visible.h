@@ -43,6 +43,7 @@ public:
   bool endsAtDiagonal() const { return side && side->seen.isLower; }
   /// Makes the choice of the side with a count of lanes in place of row and column numbers.
   void bindSide(Elements &e);
+  void unbindSide(Elements &e);
 
   /// The largest key, NaN where no key may be left out, and the largest mask of a query, where all
   /// have the same.
