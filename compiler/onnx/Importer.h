@@ -28,9 +28,9 @@ struct ImportOptions {
   /// Imports for training: BatchNormalization takes the statistics of the batch. Updated running
   /// statistics are further results of @main, with `graph.updates`.
   bool usesBatchStatistics = false;
-  bool keepsUnbiasedVariance = false;   // running variances are divided by count - 1, not count
+  bool keepsUnbiasedVariance = false; // running variances are divided by count - 1, not count
   int64_t kvCache = 0; // past keys and values are buffers for so many tokens; 0: they are not
-  bool drops = false;                   // as in training: Dropout drops
+  bool drops = false;  // as in training: Dropout drops
   std::vector<std::string> alsoResults; // tensors of the main graph that become results, too
   int64_t maxNodes = 200'000;           // after inlining of functions and branches
   int64_t maxDepth = 64;                // functions and subgraphs inside one another

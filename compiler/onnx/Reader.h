@@ -110,7 +110,7 @@ public:
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
   llvm::DenseMap<Value, MapInput> maps; // indexed by the values of their keys
-  llvm::DenseSet<Value> buffers; // arguments that a run extends where they lie
+  llvm::DenseSet<Value> buffers;        // arguments that a run extends where they lie
   StringTable strings;
   /// Updated running statistics of a model that trains, by the constants that hold the current
   /// ones.

@@ -37,11 +37,11 @@ llvm::Error checkOptions(const CompileOptions &options) {
     if (llvm::Error error = onnx::addShapeOption(import, shape))
       return error;
   if (options.kvCache && (options.target == "c" || !options.training.empty()))
-    return makeError(ErrorCode::Usage,
-                     Twine("error: '--kv-cache' is for generation on a CPU, not for ") +
-                         (options.target == "c" ? "C files, whose inputs are constant"
-                                                : "steps of training") +
-                         "; leave it out, and give present outputs back as past inputs");
+    return makeError(
+        ErrorCode::Usage,
+        Twine("error: '--kv-cache' is for generation on a CPU, not for ") +
+            (options.target == "c" ? "C files, whose inputs are constant" : "steps of training") +
+            "; leave it out, and give present outputs back as past inputs");
   if (options.training.empty())
     return llvm::Error::success();
   return training::readRecipe(options.training).takeError();

@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx.parser
 import pytest
 from heddle.onnx_graph import make_model, make_node
 
@@ -64,7 +65,35 @@ def step():
                       {"new_state": [4]})
 
 
+def decoder():
+    """A language model of 50 words with one attention."""
+    made = onnx.parser.parse_model("""<ir_version: 10, opset_import: ["": 20, "com.microsoft": 1]>
+      decoder (int64[batch, new] input_ids, int64[batch, total] attention_mask,
+               float[batch, 1, past, 16] past_key,
+               float[batch, 1, past, 16] past_value)
+          => (float[batch, new, 50] logits, float[batch, 1, present, 16] present_key,
+              float[batch, 1, present, 16] present_value)
+      <int64[1] axis = {1}, int64[1] one = {1}, int64 second = {1}> {
+        lengths = ReduceSum <keepdims = 1> (attention_mask, axis)
+        last = Sub (lengths, one)
+        lasts = Cast <to = 6> (last)
+        sizes = Shape (attention_mask)
+        size = Gather (sizes, second)
+        total = Cast <to = 6> (size)
+        x = Gather (embeddings, input_ids)
+        y, present_key, present_value = com.microsoft.GroupQueryAttention
+          <num_heads = 2, kv_num_heads = 1>
+          (x, , , past_key, past_value, lasts, total)
+        logits = MatMul (y, head)
+      }""")
+    for name, shape in {"embeddings": (50, 64), "head": (32, 50)}.items():
+        weight = np.random.default_rng(len(name)).normal(size=shape).astype(np.float32)
+        made.graph.initializer.append(onnx.numpy_helper.from_array(weight, name))
+    return made
+
+
 FILES = {"model.onnx": network("batch", 8), "dense.onnx": network("batch", 3), "step.onnx": step(),
+         "decoder.onnx": decoder(),
          "det.onnx": network(1, 3, "height", "width"), "other.onnx": network("batch", 6),
          "resnet50.onnx": network("N", 3, 8, 8), "bert.onnx": network("batch", 8, "seq"),
          "squeezenet_imagenet.onnx": network("None", 3, 8, 8)}
@@ -81,6 +110,7 @@ PAGES = {
     "README.md": (network("batch", 8, "side"), {"image": np.ones((1, 8, 3), np.float32)}),
     "explain.md": (network("batch", 8, "sequence"), {}),
     "python.md": (None, {"feeds": {"x": X[:1]}, "state": X[0, :4].copy(), "x": X[0, :4]}),
+    "kv-cache.md": (None, {"ids": LABELS[None, :5]}),
     "onnxruntime.md": (None, {"x": X}),
     "precision.md": (TWO_LAYERS, {"samples": X}),
     "quantize.md": (TWO_LAYERS, {}),

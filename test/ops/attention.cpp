@@ -227,6 +227,24 @@ static void addOperands(Cases &cases, const string &type) {
     Value p = b.softmax(b.product(b.input("b, 2, s, 16"), k, "b, 2, s, t + s"));
     b.output(b.product(p, cached(), "b, 2, s, 16"));
   });
+  add(cases, "keys and values in buffers", type,
+      [=](Builder &b) {
+        auto used = [&](const string &size) {
+          return b.m.op("slice", {b.input("b, 2, 70, " + size)},
+                        "starts = #graph.dims<0, 0, 0, 0>, steps = array<i64: 1, 1, 1, 1>",
+                        b.of("b, 2, t, " + size));
+        };
+        Value k = b.transposed(used("d"), "0, 1, 3, 2");
+        Value scores = b.product(b.input("b, 2, s, d"), k, "b, 2, s, t");
+        Value p = b.softmax(b.causal(b.with("add", scores, b.input("t")), "s", "t"));
+        b.output(b.product(p, used("37"), "b, 2, s, 37"));
+      },
+      {{{"b", 2}, {"s", 1}, {"t", 70}, {"d", 64}},
+       {{"b", 1}, {"s", 8}, {"t", 41}, {"d", 13}},
+       {{"b", 1}, {"s", 9}, {"t", 33}, {"d", 16}},
+       {{"b", 2}, {"s", 3}, {"t", 1}, {"d", 1}},
+       {{"b", 1}, {"s", 2}, {"t", 0}, {"d", 5}},
+       {{"b", 1}, {"s", 2}, {"t", 7}, {"d", 0}}});
   add(cases, "batch and heads in one", type, [=](Builder &b) {
     auto heads = [&](const string &rows) {
       return b.reshape(b.transposed(b.input("b, " + rows + ", 4, 16"), "0, 2, 1, 3"),

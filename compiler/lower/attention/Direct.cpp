@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// Where lanes count, `value`; 0 elsewhere.
+/// Makes `value` 0 in lanes that do not count.
 static Value zeroBeyond(Elements &e, Value value, Value zero) {
   if (!e.mask)
     return value;

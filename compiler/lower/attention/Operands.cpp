@@ -63,8 +63,7 @@ bool isRead(Block *group, Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != group)
       return true;
-    if (!isa<graph::TransposeOp, graph::ReshapeOp, graph::BroadcastOp, graph::SliceOp,
-             graph::CastOp>(op))
+    if (!graph::isRearrangement(op) && !isa<graph::CastOp>(op))
       return false;
     value = op->getOperand(0);
   }
