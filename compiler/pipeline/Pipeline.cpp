@@ -36,12 +36,6 @@ llvm::Error checkOptions(const CompileOptions &options) {
   for (const std::string &shape : options.shapes)
     if (llvm::Error error = onnx::addShapeOption(import, shape))
       return error;
-  if (options.kvCache && (options.target == "c" || !options.training.empty()))
-    return makeError(
-        ErrorCode::Usage,
-        Twine("error: '--kv-cache' is for generation on a CPU, not for ") +
-            (options.target == "c" ? "C files, whose inputs are constant" : "steps of training") +
-            "; leave it out, and give present outputs back as past inputs");
   if (options.training.empty())
     return llvm::Error::success();
   return training::readRecipe(options.training).takeError();
@@ -55,6 +49,9 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
   import.kvCache = options.kvCache;
   std::optional<training::Recipe> recipe;
   if (!options.training.empty()) {
+    if (options.kvCache)
+      return makeError(ErrorCode::Usage, "error: '--kv-cache' is for generation, but '--training' "
+                                         "compiles a step of training; leave one of them out");
     auto read = training::readRecipe(options.training);
     if (!read)
       return read.takeError();

@@ -4,6 +4,7 @@ import heddle as package
 import numpy as np
 import onnx.parser
 import pytest
+from c_test import COMPILERS, Model
 from command import DIFFERS, OK, REFUSED, USAGE, heddle, save
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -134,6 +135,21 @@ def test_an_artefact_and_commands(tmp_path, model):
                   "0").status in (OK, DIFFERS)
 
 
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler")
+def test_a_c_file(tmp_path, model):
+    done = heddle("compile", model, "--kv-cache", CAPACITY, "--target", "c", "-o", tmp_path / "m.c")
+    assert done.status == OK, done.errors
+    written, cached = Model(tmp_path / "m.c", COMPILERS[0], []), package.compile(
+        model, kv_cache=CAPACITY)
+    ours, theirs = buffers(2), buffers(2)
+    for place in range(3):
+        feeds = {**tokens(2, 1, place), "mask": ones(2, place + 1)}
+        found, = written.run([*feeds.values(), *ours.values()])
+        np.testing.assert_allclose(found, cached.run(None, {**feeds, **theirs})[0], atol=2e-6)
+    for name, array in ours.items():
+        np.testing.assert_allclose(array, theirs[name], atol=2e-6)
+
+
 def test_tensor_scatter(tmp_path):
     path = save(onnx.parser.parse_model("""<ir_version: 12, opset_import: ["": 24]>
       ring (float[b, 2, p, 4] past, float[b, 2, s, 4] update, int64[b] at)
@@ -175,14 +191,15 @@ def test_bad_buffers(model):
 
 @pytest.mark.parametrize("options, says", [
     (("--kv-cache", "-1"), "--kv-cache"),
-    (("--kv-cache", "40", "--target", "c"), "'--kv-cache' is for generation on a CPU, not for C"),
+    (("--kv-cache", "40", "--training", "recipe.json"), "'--kv-cache' is for generation, but"),
     (("--kv-cache", "40", "--dim", "p=7"), "it holds 7 past tokens, but '--kv-cache' asks for 40"),
 ])
 def test_bad_options(tmp_path, model, options, says):
-    target = tmp_path / ("m.c" if "c" in options else "m.so")
-    done = heddle("compile", model, *options, "-o", target)
+    (tmp_path / "recipe.json").write_text('{"loss": "mse"}')
+    options = [tmp_path / each if each == "recipe.json" else each for each in options]
+    done = heddle("compile", model, *options, "-o", tmp_path / "m.so")
     assert done.status in (USAGE, REFUSED) and says in done.errors
-    assert not target.exists()
+    assert not (tmp_path / "m.so").exists()
 
 
 def test_a_model_without_any(tmp_path):

@@ -65,14 +65,14 @@ static std::string plain(llvm::StringRef text) {
   return result;
 }
 
-static std::string listOf(const std::vector<program::Io> &ios) {
+static std::string listOf(const std::vector<program::Io> &ios, bool isInput) {
   std::string text;
   for (const auto &[i, io] : llvm::enumerate(ios)) {
     text += " *   " + std::to_string(i) + " '" + plain(io.name) + "' " +
             elementTypeOf(io.dtype)->name + " [";
     for (const auto &[j, dim] : llvm::enumerate(io.dims))
       text += (j ? ", " : "") + plain(dim.text);
-    text += "]\n";
+    text += io.shares == int32_t(i) && isInput ? "], which the run writes\n" : "]\n";
   }
   return text;
 }
@@ -89,8 +89,8 @@ std::string declarationsOf(const program::Program &program, const std::string &p
                    ", model_MAX_RANK = " + std::to_string(rank));
   text = withPrefix(text + "\n#ifndef model_INTERFACE_ONLY\n\n" + kTablesText, prefix);
   text = replaced(text, "'FILE'", "'" + plain(llvm::sys::path::filename(program.model)) + "'");
-  text = replaced(text, " *   INPUTS\n", listOf(program.inputs));
-  return replaced(text, " *   OUTPUTS\n", listOf(program.outputs));
+  text = replaced(text, " *   INPUTS\n", listOf(program.inputs, true));
+  return replaced(text, " *   OUTPUTS\n", listOf(program.outputs, false));
 }
 
 static std::string weightsOf(const program::Weights &weights) {
