@@ -7,50 +7,77 @@
 namespace heddle::onnx {
 
 namespace {
-/// Operands and results of a node that are a past and its present.
+/// Operand and result of a node that are a past and its present.
 struct Pair {
   int past, present;
+  bool isAsLong = false;
+};
+
+struct Extenders {
+  const char *op, *domain;
+  std::vector<Pair> pairs;
 };
 } // namespace
 
-static llvm::SmallVector<Pair> pairsOf(const proto::NodeProto &node) {
-  if (node.op_type() == "GroupQueryAttention" && node.domain() == "com.microsoft")
-    return {{3, 1}, {4, 2}};
-  if (node.op_type() == "TensorScatter" && node.domain().empty())
-    return {{0, 0}};
+static llvm::ArrayRef<Pair> pairsOf(const proto::NodeProto &node) {
+  static const std::vector<Extenders> known = {
+      {"GroupQueryAttention", "com.microsoft", {{3, 1}, {4, 2}}},
+      {"TensorScatter", "", {{0, 0}}},
+      {"MultiHeadAttention", "com.microsoft", {{6, 1, true}, {7, 2, true}}},
+      {"Attention", "", {{4, 1, true}, {5, 2, true}}},
+      {"Concat", "", {{0, 0, true}}}};
+  for (const auto &[op, domain, pairs] : known)
+    if (node.op_type() == op && node.domain() == domain &&
+        (node.op_type() != "Concat" || node.input_size() == 2))
+      return pairs;
   return {};
 }
 
-/// The axis of tokens: the last but one, or what TensorScatter says.
+/// The axis of tokens: what the node says, or the last but one.
 static int64_t axisOf(const proto::NodeProto &node, int64_t rank) {
   for (const auto &attribute : node.attribute())
-    if (node.op_type() == "TensorScatter" && attribute.name() == "axis")
+    if (attribute.name() == "axis")
       return attribute.i() < 0 ? attribute.i() + rank : attribute.i();
   return rank - 2;
 }
 
+/// The node gives its only input as it is.
+static bool isIdentity(const proto::NodeProto &node) {
+  return node.domain().empty() && node.input_size() == 1 && node.output_size() == 1 &&
+         (node.op_type() == "Identity" || node.op_type() == "Concat");
+}
+
 Caches cachesOf(const proto::GraphProto &graph) {
   llvm::StringMap<int64_t> ranks, reads;
+  llvm::StringMap<std::string> same; // inputs, by other names that they have
   llvm::StringSet<> outputs;
   for (const auto &input : graph.input())
     if (input.type().tensor_type().has_shape())
       ranks[input.name()] = input.type().tensor_type().shape().dim_size();
   for (const auto &output : graph.output())
     outputs.insert(output.name());
-  for (const auto &node : graph.node())
+  for (const auto &node : graph.node()) {
     for (const std::string &name : node.input())
       ++reads[name];
+    if (isIdentity(node) && ranks.contains(node.input(0)))
+      same[node.output(0)] = node.input(0);
+  }
   Caches caches;
   for (const auto &node : graph.node())
-    for (auto [past, present] : pairsOf(node)) {
-      if (past >= node.input_size() || !ranks.contains(node.input(past)))
+    for (auto [past, present, isAsLong] : pairsOf(node)) {
+      if (past >= node.input_size())
         continue;
-      const std::string &input = node.input(past);
+      auto other = same.find(node.input(past));
+      const std::string &input = other == same.end() ? node.input(past) : other->second;
+      if (!ranks.contains(input))
+        continue;
       int64_t rank = ranks.lookup(input), axis = axisOf(node, rank);
-      if (reads.lookup(input) != 1 || outputs.contains(input) || axis < 1 || axis >= rank)
+      bool isGiven = present < node.output_size() && outputs.contains(node.output(present));
+      if (outputs.contains(input) || axis < 1 || axis + 1 >= rank ||
+          (isAsLong ? !isGiven : reads.lookup(input) != 1))
         continue;
-      caches.axes[input] = axis;
-      if (present < node.output_size() && outputs.contains(node.output(present)))
+      ++caches.pasts.try_emplace(input, Caches::Past{axis, isAsLong}).first->second.extended;
+      if (isGiven)
         caches.presents[node.output(present)] = input;
     }
   return caches;

@@ -9,12 +9,17 @@
 namespace heddle::onnx {
 
 struct Caches {
-  llvm::StringMap<int64_t> axes;         // of tokens, by the inputs that hold past ones
-  llvm::StringMap<std::string> presents; // inputs, by the outputs that are these and new ones
+  struct Past {
+    int64_t axis;     // of tokens
+    bool isAsLong;    // as there are past tokens; else the model takes buffers of any capacity
+    int extended = 0; // by so many nodes
+  };
+  llvm::StringMap<Past> pasts;           // by the inputs that hold them
+  llvm::StringMap<std::string> presents; // inputs, by the outputs that are these and new tokens
 };
 
-/// Those that GroupQueryAttention and TensorScatter extend, in `graph` itself. Each past is read by
-/// one node; a present is nothing but its result.
+/// Those that GroupQueryAttention and TensorScatter extend, whose past no other node reads, and
+/// those that attention ops and a Concat of a past with what is new do, in `graph` itself.
 Caches cachesOf(const proto::GraphProto &graph);
 
 } // namespace heddle::onnx

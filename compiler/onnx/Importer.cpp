@@ -53,6 +53,9 @@ static std::string symbolText(StringRef name) {
   return text;
 }
 
+/// Input of how many tokens buffers hold.
+static constexpr StringLiteral kPastLength = "past_length";
+
 namespace {
 class MainGraph {
 public:
@@ -91,6 +94,14 @@ public:
   }
 
 private:
+  /// A past that is a part of a buffer.
+  struct Past {
+    std::string name;
+    Value buffer;
+    Dim tokens; // as the model declares
+    int64_t axis;
+  };
+
   void readBody(Reader &reader) {
     const proto::GraphProto &graph = file.model->graph();
     Opsets opsets = reader.readOpsets(file.model->opset_import());
@@ -109,6 +120,7 @@ private:
     for (const auto &input : graph.input())
       if (!initializers.contains(input.name()))
         readInput(input, reader, scope);
+    definePasts(reader, scope);
     reader.readDeclared(graph.value_info(), scope);
     reader.readDeclared(graph.output(), scope);
     reader.readInitializers(graph, scope);
@@ -167,12 +179,19 @@ private:
     if (!options.kvCache)
       return;
     caches = cachesOf(graph);
-    if (caches.axes.empty())
+    constexpr StringLiteral kWayOut =
+        "leave '--kv-cache' out, and give present outputs back as past inputs";
+    for (const auto &past : caches.pasts)
+      if (past.second.extended > 1)
+        problems.add("input '" + past.first().str() + "'",
+                     {"two nodes extend it, so that '--kv-cache' cannot keep both in one buffer",
+                      kWayOut.str()});
+    if (caches.pasts.empty())
       problems.add("",
                    {"no input holds keys or values of past tokens, for which '--kv-cache' makes "
-                    "room: an input that one GroupQueryAttention (com.microsoft) or "
-                    "TensorScatter extends",
-                    "leave '--kv-cache' out, and give present outputs back as past inputs"});
+                    "room: an input that an attention op, TensorScatter or a Concat extends "
+                    "to an output",
+                    kWayOut.str()});
   }
 
   /// The symbol of an input's dimension: the name that it has, or the input's and its number; empty
@@ -271,19 +290,61 @@ private:
       for (const Dim &dim : *dims)
         if (dim.constant().value_or(0) > INT32_MAX)
           refuse("its size " + dim.str() + " is too large");
-      auto cache = caches.axes.find(input.name());
-      bool isCache = cache != caches.axes.end();
-      if (isCache)
-        (*dims)[cache->second] = capacityOf((*dims)[cache->second]);
+      auto past = caches.pasts.find(input.name());
+      Dim tokens;
+      if (past != caches.pasts.end()) {
+        tokens = (*dims)[past->second.axis];
+        (*dims)[past->second.axis] = capacityOf(tokens);
+      }
       Value argument = main.getBody().addArgument(
           graph::tensorOf(builder.getContext(), *dims, element), location);
-      if (isCache)
-        reader.buffers.insert(argument);
+      if (past != caches.pasts.end() && past->second.isAsLong) {
+        pasts.push_back({input.name(), argument, tokens, past->second.axis});
+        inputNames.push_back(input.name());
+        return;
+      }
+      if (past != caches.pasts.end())
+        reader.buffers[argument] = argument;
       reader.define(input.name(), argument, scope);
       inputNames.push_back(input.name());
     } catch (const Refusal &refusal) {
       problems.add("input '" + input.name() + "'", refusal);
       scope.values.try_emplace(input.name(), Value());
+    }
+  }
+
+  /// Defines pasts that are parts of buffers. How many tokens they have the size of another input
+  /// says, or else a new one, `past_length`.
+  void definePasts(Reader &reader, Scope &scope) {
+    Location location = NameLoc::get(builder.getStringAttr(kPastLength));
+    Emitter e(builder, location, reader.diagnostics);
+    std::optional<Dim> told;
+    auto isTold = [&](const Dim &tokens) {
+      return llvm::any_of(main.getBody().getArguments(), [&](Value argument) {
+        return llvm::is_contained(graph::dimsOf(argument), tokens);
+      });
+    };
+    auto lengthOf = [&](const Past &past) {
+      if (isTold(past.tokens))
+        return past.tokens;
+      if (!told) {
+        Value length = main.getBody().addArgument(
+            graph::tensorOf(builder.getContext(), {Dim(1)}, e.i64()), location);
+        reader.define(kPastLength, length, scope);
+        inputNames.push_back(kPastLength.str());
+        told = e.bindSizes(length, "past")[0];
+      }
+      return *told;
+    };
+    for (const Past &past : pasts) {
+      try {
+        Value part = e.sliceAlong(past.buffer, past.axis, Dim(0), lengthOf(past));
+        reader.buffers[part] = past.buffer;
+        reader.define(past.name, part, scope);
+      } catch (const Refusal &refusal) {
+        problems.add("input '" + past.name + "'", refusal);
+        scope.values.try_emplace(past.name, Value());
+      }
     }
   }
 
@@ -400,7 +461,7 @@ private:
                                          ValueRange(outputs.values).getTypes()));
     for (auto [i, name] : llvm::enumerate(inputNames)) {
       main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
-      if (caches.axes.contains(name))
+      if (caches.pasts.contains(name))
         main.setArgAttr(i, graph::kBuffer, builder.getUnitAttr());
     }
     main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
@@ -426,7 +487,8 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp main;
   std::vector<std::string> inputNames;
-  Caches caches;                       // that stay in buffers
+  Caches caches; // that stay in buffers
+  std::vector<Past> pasts;
   std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
   llvm::StringMap<int64_t> fixedSizes; // requested by callers, by symbol
 };

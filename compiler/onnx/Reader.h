@@ -110,7 +110,8 @@ public:
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
   llvm::DenseMap<Value, MapInput> maps; // indexed by the values of their keys
-  llvm::DenseSet<Value> buffers;        // arguments that a run extends where they lie
+  /// Arguments that a run extends where they lie, by the pasts in them.
+  llvm::DenseMap<Value, Value> buffers;
   StringTable strings;
   /// Updated running statistics of a model that trains, by the constants that hold the current
   /// ones.

@@ -167,6 +167,81 @@ def test_tensor_scatter(tmp_path):
         np.testing.assert_array_equal(kept, wanted)
 
 
+# Attentions of two heads over a past [b, 2, p, 16] and what is new, [b, 2, s, 16].
+CONCAT = """
+  k = Concat <axis = -2> (same, new_k)  v = Concat <axis = 2> (past_v, new_v)
+  columns = Transpose <perm = [0, 1, 3, 2]> (k)  scores = MatMul (q, columns)
+  weights = Softmax (scores)  y = MatMul (weights, v)"""
+OPS = {
+    "concat": "same = Concat <axis = 2> (past_k)" + CONCAT,
+    "identity": "same = Identity (past_k)" + CONCAT,
+    "attention": "y, k, v = Attention <is_causal = 1> (q, new_k, new_v, , past_k, past_v)",
+    "multi": """
+  split = Transpose <perm = [0, 2, 1, 3]> (q)  flat = Reshape (split, flat_shape)
+  z, k, v = com.microsoft.MultiHeadAttention <num_heads = 2>
+    (flat, new_k, new_v, , , , past_k, past_v)
+  y = Reshape (z, y_shape)"""}
+
+
+def appending(op, mask=""):
+    """A model that appends by this op; `mask`: an input whose size is the past's."""
+    y = "float[b, s, 2, 16] y" if op == "multi" else "float[b, 2, s, 16] y"
+    extra = "twice = Concat <axis = 0> (mask, mask)" if mask else ""
+    return onnx.parser.parse_model(f"""
+      <ir_version: 11, opset_import: ["": 23, "com.microsoft": 1]>
+      appending (float[b, 2, s, 16] q, float[b, 2, s, 16] new_k, float[b, 2, s, 16] new_v, {mask}
+                 float[b, 2, p, 16] past_k, float[b, 2, p, 16] past_v)
+        => ({y}, float[b, 2, r, 16] k, float[b, 2, r, 16] v{", float[n] twice" if mask else ""})
+      <int64[3] flat_shape = {{0, 0, 32}}, int64[4] y_shape = {{0, 0, 2, 16}}>
+      {{ {extra} {OPS[op]} }}""")
+
+
+@pytest.mark.parametrize("op", OPS)
+def test_pasts_that_are_as_long_as_they_are(tmp_path, op):
+    path = save(appending(op), tmp_path / "m.onnx")
+    plain, cached = package.compile(path), package.compile(path, kv_cache=32)
+    assert [output.name for output in cached.outputs] == ["y"]
+    assert cached.inputs[-1].name == "past_length" and cached.inputs[-1].shape == [1]
+    past = {name: np.zeros((2, 2, 0, 16), np.float32) for name in ("past_k", "past_v")}
+    kept, total = {name: draw(2, 2, 32, 16) for name in past}, 0
+    for seed, length in enumerate((3, 1, 12, 1, 15)):
+        feeds = {name: draw(2, 2, length, 16, seed=seed * 3 + place)
+                 for place, name in enumerate(("q", "new_k", "new_v"))}
+        wanted, past["past_k"], past["past_v"] = plain.run(None, {**feeds, **past})
+        found, = cached.run(None, {**feeds, **kept, "past_length": np.array([total])})
+        np.testing.assert_allclose(found, wanted, atol=2e-6)
+        total += length
+        for name, array in kept.items():
+            np.testing.assert_array_equal(array[:, :, :total], past[name])
+    for length in (-1, 18, 1 << 40):
+        before = {name: array.copy() for name, array in kept.items()}
+        with pytest.raises(package.UsageError, match="past_length|slice would end|larger than any"):
+            cached.run(None, {**feeds, **kept, "past_length": np.array([length])})
+        for name, array in kept.items():
+            np.testing.assert_array_equal(array, before[name])
+
+
+def test_another_input_says_how_long_the_past_is(tmp_path):
+    cached = package.compile(save(appending("concat", "float[p] mask,"), tmp_path / "m.onnx"),
+                             kv_cache=32)
+    assert "past_length" not in {value.name for value in cached.inputs}
+    kept = {name: draw(1, 2, 32, 16) for name in ("past_k", "past_v")}
+    feeds = {name: draw(1, 2, 4, 16, seed=place)
+             for place, name in enumerate(("q", "new_k", "new_v"))}
+    cached.run(None, {**feeds, **kept, "mask": np.ones(9, np.float32)})
+    np.testing.assert_array_equal(kept["past_v"][:, :, 9:13], feeds["new_v"])
+
+
+def test_two_nodes_that_extend_one_past(tmp_path):
+    model = appending("concat")
+    model.graph.node.append(onnx.helper.make_node("Concat", ["past_k", "q"], ["more"], axis=2))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("more", 1, ["b", 2, "r", 16]))
+    path = save(model, tmp_path / "m.onnx")
+    done = heddle("compile", path, "--kv-cache", 8, "-o", tmp_path / "m.so")
+    assert done.status == REFUSED
+    assert "input 'past_k': two nodes extend it, so that '--kv-cache' cannot" in done.errors
+
+
 def refused(cached, says, **changed):
     feeds = {**tokens(1, 1, 0), "mask": ones(1, 5), **buffers(1), **changed}
     kept = {name: feeds[name].copy() for name in ("past_k", "past_v")}

@@ -4,6 +4,7 @@
 #include "compiler/onnx/Reader.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/RunTimeAxes.h"
+#include "compiler/onnx/ops/attention/Past.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -249,7 +250,10 @@ static void importConcat(Node &n) {
     if (elementOf(n.in(i)) != elementOf(n.in(0)))
       refuse("inputs have element types " + nameOf(elementOf(n.in(0))) + " and " +
              nameOf(elementOf(n.in(i))));
-  n.set(n.concat(n.operands, n.axis(n.getInt("axis", 1), rankOf(n.in(0)))));
+  int64_t axis = n.axis(n.getInt("axis", 1), rankOf(n.in(0)));
+  if (n.inputs() == 1)
+    return n.set(n.in(0));
+  n.set(n.inputs() == 2 ? appendToPast(n, n.in(0), n.in(1), axis) : n.concat(n.operands, axis));
 }
 
 static void importSplit(Node &n) {

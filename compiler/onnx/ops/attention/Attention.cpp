@@ -6,6 +6,7 @@
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Products.h"
+#include "compiler/onnx/ops/attention/Past.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -150,8 +151,8 @@ static void importAttention(Node &n) {
   if (n.has(4) != n.has(5))
     refuse("'past_key' and 'past_value' must be given together");
   if (n.has(4)) {
-    key = n.concat({n.in(4), key}, 2);
-    value = n.concat({n.in(5), value}, 2);
+    key = appendToPast(n, n.in(4), key, 2);
+    value = appendToPast(n, n.in(5), value, 2);
   }
   Value scale = halfScale(n, dimsOf(query)[3], element);
   Value scores = attentionScores(n, n.mul(query, scale), n.mul(key, scale));

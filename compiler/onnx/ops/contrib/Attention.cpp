@@ -9,6 +9,7 @@
 #include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Products.h"
 #include "compiler/onnx/ops/Quantization.h"
+#include "compiler/onnx/ops/attention/Past.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -183,8 +184,8 @@ static void importMultiHeadAttention(Node &n) {
   Value before;
   if (n.has(6) && n.has(7)) {
     before = n.size(dimsOf(n.in(6))[2]);
-    heads.key = n.concat({n.in(6), heads.key}, 2);
-    heads.value = n.concat({n.in(7), heads.value}, 2);
+    heads.key = appendToPast(n, n.in(6), heads.key, 2);
+    heads.value = appendToPast(n, n.in(7), heads.value, 2);
   }
   setAttention(n, heads, before);
   if (n.wants(1))
@@ -202,24 +203,16 @@ struct Batch {
 };
 } // namespace
 
-/// The buffer of past keys (or values) with the new ones after what each entry of the batch has.
-static Value extend(Node &n, Value buffer, Value fresh, const Batch &batch) {
-  DimVector tuples(dimsOf(fresh));
-  tuples.back() = Dim(1);
-  Value token = n.unsqueeze(batch.positions, {1, 3});
-  Value tuple = n.concat(
-      {n.iota(tuples, 0, n.i64()), n.iota(tuples, 1, n.i64()), n.broadcast(token, tuples)}, 3);
-  return n.infer<ScatterNdOp>({buffer, tuple, fresh}, {n.text("reduction", "none")});
-}
-
 /// The past with the new keys (or values) after what each entry of the batch has of it. A past of
 /// more places than there are keys, a buffer of the largest length, keeps its length.
 static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))
     return fresh;
   Value past = n.in(i);
-  if (n.reader.buffers.contains(past))
-    return n.sliceAlong(extend(n, past, fresh, batch), 2, Dim(0), batch.total);
+  if (n.reader.buffers.contains(past)) {
+    Value places = n.unsqueeze(batch.positions, {1});
+    return n.sliceAlong(extendBuffer(n, past, fresh, 2, places), 2, Dim(0), batch.total);
+  }
   Value whole = n.concat({past, fresh}, 2);
   DimVector dims = dimsOf(whole);
   Value last = sizeNumber(n, dims[2] - Dim(1), n.i64());
