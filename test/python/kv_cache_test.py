@@ -239,7 +239,7 @@ def test_two_nodes_that_extend_one_past(tmp_path):
     path = save(model, tmp_path / "m.onnx")
     done = heddle("compile", path, "--kv-cache", 8, "-o", tmp_path / "m.so")
     assert done.status == REFUSED
-    assert "input 'past_k': two nodes extend it, so that '--kv-cache' cannot" in done.errors
+    assert "two nodes extend it, so that '--kv-cache' cannot keep both" in done.errors
 
 
 def refused(cached, says, **changed):
