@@ -23,6 +23,8 @@ static const std::vector<Command> kCommands = {
     {"tune", "find faster cards and knobs by measuring, and keep them", addTune},
     {"train", "train a model, and keep what it became", nullptr, runTrain},
     {"quantize", "make products or weights of a model small integers", nullptr, runQuantize},
+    {"generate", "go on with a text, or answer messages, with a language model", nullptr,
+     runGenerate},
     {"cost", "learn from records what candidates cost", nullptr, runCost},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"cache", "say what the cache of compiled models holds, or empty it", addCache},

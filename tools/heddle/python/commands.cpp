@@ -24,6 +24,11 @@ int runQuantize(std::vector<std::string> arguments) {
   becomePython("heddle.quantize", "quantize", arguments, {"numpy", "onnx"});
 }
 
+int runGenerate(std::vector<std::string> arguments) {
+  becomePython("heddle.generate", "generate", arguments, {"numpy", "onnx"},
+               {"tokenizers", "jinja2"});
+}
+
 int runCost(std::vector<std::string> arguments) {
   becomePython("heddle_lab.cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
                {"lightgbm", "matplotlib", "scipy"});
