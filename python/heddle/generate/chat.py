@@ -59,6 +59,10 @@ def _environment():
             _small([*values, *named.values()])
             return super().call(context, function, *values, **named)
 
+        def wrap_str_format(self, value):
+            if super().wrap_str_format(value) is not None:
+                raise Limit("str.format, whose widths have none")
+
         def call_binop(self, context, operator, left, right):
             if operator in ("*", "**"):
                 _small([left, right])

@@ -22,6 +22,10 @@ def _byte_level(package, tokens, values, where):
         raise RefusedError(f"{where}: splits text by '{split}'; supported: {', '.join(SPLITS)}\n"
                            "note: a tokenizer.json beside the file is taken in its place")
     merges = [tuple(pair.split(" ", 1)) for pair in values.get("tokenizer.ggml.merges", [])]
+    wrong = next((pair for pair in merges if len(pair) != 2 or not tokens.keys() >= {
+        *pair, "".join(pair)}), None)
+    if wrong is not None:  # the package would end the process
+        raise RefusedError(f"{where}: merges {wrong!r}, which are not all tokens")
     made = package.Tokenizer(package.models.BPE(vocab=tokens, merges=merges, ignore_merges=split
                                                 in ("llama-bpe", "llama3")))
     bytes_of = package.pre_tokenizers.ByteLevel(add_prefix_space=False,

@@ -8,16 +8,21 @@ SPDX-License-Identifier: Apache-2.0
 import functools
 import inspect
 import json
+import os
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from .. import compiler, starts, workplace
 from ..library import RefusedError, UsageError
+from ..onnx_graph import nodes_of
 from ..packages import need
 from ..session import Session
 from . import cache, families, gguf, network, rope, safetensors, text
 
 LONGEST = 4096  # tokens, where nobody asks for more: tables of rotations are as long
+SETTLED = 10  # seconds, after which the cache of compiled models trusts a file of weights
+OTHER_ATTENTION = {"Attention", "MultiHeadAttention"}
 TYPICAL = {network.BATCH: 1, network.SEQUENCE: 1, network.PAST: 512, network.TOTAL: 513}
 WRITERS = [module.__file__ for module in (families, gguf, network, rope, safetensors)]
 
@@ -96,13 +101,14 @@ def _facts_of_folder(folder, config, words, context):
 
 
 class Model:
-    """A compiled decoder. `layout` is how its cache enters a run."""
+    """A compiled decoder. `layout` is how its cache enters a run; with `batches` rows of a batch
+    may have lengths of their own: all attention goes by GroupQueryAttention."""
 
-    def __init__(self, module, facts, threads, words_of=None, path=None):
-        self.facts = facts
+    def __init__(self, module, facts, threads, words_of=None, batches=True):
+        self.facts, self.batches = facts, batches
         self.session = Session(module, threads)
         self.layout = cache.Layout(self.session, facts.where)
-        self._words_of, self._path = words_of, path
+        self._words_of = words_of
 
     @property
     def has_words(self):
@@ -116,18 +122,6 @@ class Model:
                              "a text")
         return self._words_of()
 
-    @functools.cached_property
-    def batches(self):
-        """Rows of a batch may have lengths of their own: attention goes by GroupQueryAttention."""
-        if self._path is None:
-            return True
-        onnx = need("onnx", "a batch", "generate")
-        from ..onnx_graph import nodes_of
-
-        graph = onnx.load(self._path, load_external_data=False).graph
-        kinds = {node.op_type for node in nodes_of(graph)}
-        return "GroupQueryAttention" in kinds and not kinds & {"Attention", "MultiHeadAttention"}
-
 
 def open_model(path, max_length=None, threads=None, **options):
     """The Model of a folder, of a .onnx or of a .gguf file."""
@@ -138,22 +132,21 @@ def open_model(path, max_length=None, threads=None, **options):
                                        and 1 <= max_length <= 1 << 24):
         raise UsageError(f"'max_length' is {max_length!r}, but must be a number of tokens from 1 "
                          f"to {1 << 24}")
-    given = {"typical": TYPICAL, **options}
     if path.suffix == ".onnx":
-        return _open_onnx(path, max_length, threads, given)
+        return _open_onnx(path, max_length, threads, options)
     if path.suffix == ".gguf":
-        return _open_gguf(path, max_length, threads, given)
+        return _open_gguf(path, max_length, threads, options)
     if not path.is_dir():
         raise UsageError(f"'{path}': is neither a folder nor a .onnx or .gguf file")
     named = read_json(path / "genai_config.json").get("model", {})
     file = named.get("decoder", {}).get("filename", "model.onnx")
     if (path / file).exists():
-        return _open_onnx(path / file, max_length, threads, given)
+        return _open_onnx(path / file, max_length, threads, options)
     if (path / "config.json").exists() and any(path.glob("*.safetensors")):
-        return _open_safetensors(path, max_length, threads, given)
+        return _open_safetensors(path, max_length, threads, options)
     files = sorted(path.glob("*.gguf"))
     if len(files) == 1:
-        return _open_gguf(files[0], max_length, threads, given)
+        return _open_gguf(files[0], max_length, threads, options)
     raise UsageError(f"'{path}': has no model: neither model.onnx, nor config.json and "
                      "*.safetensors, nor one *.gguf"
                      + (f"; it has {len(files)} of these: name one" if files else ""))
@@ -166,11 +159,20 @@ def _bounded(context, max_length, where):
     return max_length or min(context or LONGEST, LONGEST)
 
 
-def _open_onnx(path, max_length, threads, options):
+def _open_onnx(path, max_length, threads, given):
     folder = path.parent
     config = read_json(folder / "genai_config.json").get("model") or read_json(
         folder / "config.json")
+    onnx = need("onnx", "a model.onnx", "generate")
+    try:
+        graph = onnx.load(path, load_external_data=False).graph
+    except Exception as error:  # of protobuf, without a common class
+        raise RefusedError(f"'{path}': is no ONNX model: {error}") from error
+    sizes = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
+    typical = {name: size for name, size in TYPICAL.items() if name in sizes}
+    options = {"typical": typical, **given}
     module = compiler.compile(path, threads=threads, **options)
+    kinds = {node.op_type for node in nodes_of(graph)}
     logits = next((info for info in module.outputs if info.name == network.LOGITS), None)
     words = logits.shape[-1] if logits is not None and logits.shape else None
     words = words if isinstance(words, int) else config.get("vocab_size")
@@ -180,7 +182,8 @@ def _open_onnx(path, max_length, threads, options):
         raise RefusedError(f"'{path}': neither 'logits' nor 'vocab_size' of config.json says how "
                            "many tokens there are")
     facts = _facts_of_folder(folder, config, words, _bounded(context, max_length, f"'{path}'"))
-    return Model(module, facts, threads, _reader(folder / "tokenizer.json", words), path)
+    return Model(module, facts, threads, _reader(folder / "tokenizer.json", words),
+                 "GroupQueryAttention" in kinds and not kinds & OTHER_ATTENTION)
 
 
 def _reader(path, words):
@@ -189,6 +192,7 @@ def _reader(path, words):
 
 def _compiled(made, weights, files, context, threads, options):
     """The module of a decoder that is written from files, or the one of an earlier time."""
+    options = {"typical": TYPICAL, **options}
     bound = inspect.signature(compiler.compile).bind(None, threads=threads, **options)
     bound.apply_defaults()
     start = starts.Start(files[0], {**bound.arguments, "context": context},
@@ -200,6 +204,9 @@ def _compiled(made, weights, files, context, threads, options):
     with workplace.folder() as place:
         path = Path(place) / "model.onnx"
         network.write(made, weights, path, context)
+        past = time.time() - SETTLED
+        for each in (path, f"{path}.data"):  # which nobody writes to again
+            os.utime(each, (past, past))
         module = compiler.compile(path, threads=threads, **options)
     start.keep(module.compiled)
     return module

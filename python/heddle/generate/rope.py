@@ -64,7 +64,11 @@ def _frequencies(rope, where):
         raise RefusedError(f"{where}: the rope scaling is '{kind}'; supported: "
                            "default, linear, llama3, yarn")
     try:
-        return kinds[kind](frequencies, rope)
+        with np.errstate(all="ignore"):
+            frequencies, growth = kinds[kind](frequencies, rope)
+        if not (np.isfinite(frequencies).all() and math.isfinite(growth)):
+            raise ValueError("division by zero")
+        return frequencies, growth
     except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise RefusedError(f"{where}: the rope scaling '{kind}' lacks a number or has a bad one: "
                            f"{error}") from error

@@ -152,7 +152,8 @@ class Sampler:
             logits = self._called(logits)
         told = logits
         logits = self._penalised(logits)
-        token = int(np.argmax(logits)) if settings.temperature == 0 else self._draw(logits)
+        token = int(np.argmax(logits)) if settings.temperature == 0 else (
+            self._draw(*self._kept(logits)))
         self._seen[token] = True
         self._counts[token] += 1
         return token, None if settings.logprobs is None else log_probabilities(
@@ -186,7 +187,8 @@ class Sampler:
             raise UsageError(f"step {self.step}: 'logit_bias' leaves no token")
         return logits
 
-    def _draw(self, logits):
+    def _kept(self, logits):
+        """(tokens, from the likeliest on, that settings leave; the sums of their shares)."""
         settings = self.settings
         kept = np.arange(len(logits))
         if 0 < settings.top_k < len(logits):
@@ -201,7 +203,9 @@ class Sampler:
         if settings.min_p > 0:
             fits = shares >= settings.min_p * shares[0]
             kept, shares = kept[fits], shares[fits]
-        sums = np.cumsum(shares)
+        return kept, np.cumsum(shares)
+
+    def _draw(self, kept, sums):
         drawn = np.searchsorted(sums, self._random.random() * sums[-1], side="right")
         return int(kept[min(drawn, len(kept) - 1)])
 
