@@ -44,6 +44,7 @@ LEFT_OUT = {
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
+    "heddle serve": "test/serve", "curl ": "test/serve",
     "heddle completion": "test/cli/terminal_test.py"}
 
 

@@ -43,6 +43,7 @@ int runTrain(std::vector<std::string> arguments);
 int runCost(std::vector<std::string> arguments);
 int runQuantize(std::vector<std::string> arguments);
 int runGenerate(std::vector<std::string> arguments);
+int runServe(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

@@ -25,6 +25,7 @@ static const std::vector<Command> kCommands = {
     {"quantize", "make products or weights of a model small integers", nullptr, runQuantize},
     {"generate", "go on with a text, or answer messages, with a language model", nullptr,
      runGenerate},
+    {"serve", "answer requests for text, by OpenAI's interface", nullptr, runServe},
     {"cost", "learn from records what candidates cost", nullptr, runCost},
     {"cards", "list, explain, prove or draft cards, which say how kernels are made", addCards},
     {"cache", "say what the cache of compiled models holds, or empty it", addCache},

@@ -29,6 +29,10 @@ int runGenerate(std::vector<std::string> arguments) {
                {"tokenizers", "jinja2"});
 }
 
+int runServe(std::vector<std::string> arguments) {
+  becomePython("heddle.serve", "serve", arguments, {"numpy", "onnx", "tokenizers"}, {"jinja2"});
+}
+
 int runCost(std::vector<std::string> arguments) {
   becomePython("heddle_lab.cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
                {"lightgbm", "matplotlib", "scipy"});
