@@ -27,10 +27,12 @@ MOST_NOTES = 1000
 
 
 class Start:
-    """The note of a model's file and options; without a folder where there can be none."""
+    """The note of a model's file and options; without a folder where there can be none. `files` are
+    those that the model is made of, where it is not compiled as it is."""
 
-    def __init__(self, model, given):
+    def __init__(self, model, given, files=()):
         self.folder = self.name = None
+        self.files = [os.path.realpath(path) for path in files]
         with contextlib.suppress(OSError, TypeError, ValueError):
             self._key(model, given)
 
@@ -46,7 +48,7 @@ class Start:
         if whole is None:
             return
         parts = [os.fsdecode(model), self.model, _state(self.model), options, str(whole),
-                 _state(whole), _machine()]
+                 _state(whole), _machine(), *([path, _state(path)] for path in self.files)]
         self.name = hashlib.blake2b(json.dumps(parts).encode(), digest_size=20).hexdigest()
         self.folder = Path(os.fsdecode(folder))
 
@@ -75,7 +77,7 @@ class Start:
         if kept is None:
             return
         with contextlib.suppress(OSError):
-            states = {path: _state(path) for path in kept["files"]}
+            states = {path: _state(path) for path in self.files or kept["files"]}
             newest = max(time for state in [_state(self.model), *states.values()]
                          for time in state[3:])
             if time.time_ns() - newest < SETTLED:

@@ -20,6 +20,7 @@ import onnx.parser
 import pytest
 from heddle.onnx_graph import make_model, make_node
 
+import tiny
 from command import ROOT, find_heddle, needs_heddle, save
 
 import heddle
@@ -38,11 +39,13 @@ LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
     "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
+    "python chat.py": "test/examples", "trainer = Trainer(network.Gpt2": "test/examples",
     "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
     "--math bf16 ": "few machines multiply bf16",
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
+    "heddle serve": "test/serve", "curl ": "test/serve",
     "heddle completion": "test/cli/terminal_test.py"}
 
 
@@ -204,6 +207,7 @@ def test_blocks_are_carried_out(page, tmp_path, monkeypatch):
     model, given = PAGES.get(page.name, (None, {})) if "examples" not in page.parts else (None, {})
     for name, each in FILES.items():
         save(model if model and name == "model.onnx" else each, folder / name)
+    tiny.write(folder / "model", "qwen2")  # a language model
     run("heddle compile model.onnx -o model.so", folder)
     sizes = [size.dim_value or 8 for size in
              (model or FILES["model.onnx"]).graph.input[0].type.tensor_type.shape.dim]

@@ -42,6 +42,8 @@ int runReduce(std::vector<std::string> arguments);
 int runTrain(std::vector<std::string> arguments);
 int runCost(std::vector<std::string> arguments);
 int runQuantize(std::vector<std::string> arguments);
+int runGenerate(std::vector<std::string> arguments);
+int runServe(std::vector<std::string> arguments);
 
 } // namespace heddle::cli
 

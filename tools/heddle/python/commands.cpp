@@ -24,6 +24,15 @@ int runQuantize(std::vector<std::string> arguments) {
   becomePython("heddle.quantize", "quantize", arguments, {"numpy", "onnx"});
 }
 
+int runGenerate(std::vector<std::string> arguments) {
+  becomePython("heddle.generate", "generate", arguments, {"numpy", "onnx"},
+               {"tokenizers", "jinja2"});
+}
+
+int runServe(std::vector<std::string> arguments) {
+  becomePython("heddle.serve", "serve", arguments, {"numpy", "onnx", "tokenizers"}, {"jinja2"});
+}
+
 int runCost(std::vector<std::string> arguments) {
   becomePython("heddle_lab.cost", "cost", arguments, {"numpy", "onnx", "safetensors"},
                {"lightgbm", "matplotlib", "scipy"});

@@ -1,0 +1,239 @@
+"""model: the decoder of a folder or a file, compiled, with what is known about it.
+
+A folder with a model.onnx is taken as it is; one of config.json and safetensors, or a GGUF file,
+becomes an ONNX graph first (network.py), which the cache of compiled models then stands for.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import functools
+import inspect
+import json
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from .. import compiler, starts, workplace
+from ..library import RefusedError, UsageError
+from ..onnx_graph import nodes_of
+from ..packages import need
+from ..session import Session
+from . import cache, families, gguf, network, rope, safetensors, text
+
+LONGEST = 4096  # tokens, where nobody asks for more: tables of rotations are as long
+SETTLED = 10  # seconds, after which the cache of compiled models trusts a file of weights
+OTHER_ATTENTION = {"Attention", "MultiHeadAttention"}
+TYPICAL = {network.BATCH: 1, network.SEQUENCE: 1, network.PAST: 512, network.TOTAL: 513}
+WRITERS = [module.__file__ for module in (families, gguf, network, rope, safetensors)]
+
+
+@dataclass
+class Facts:
+    """Statements of a model's files about it."""
+
+    name: str
+    where: str
+    words: int
+    context: int | None  # tokens that it can see at once
+    eos: tuple = ()
+    bos: int | None = None
+    template: str | None = None
+    tokens: dict = field(default_factory=dict)  # texts that templates name, as bos_token
+    adds_bos: bool = False  # which the tokenizer leaves to its caller
+
+
+def read_json(path, optional=True):
+    """The dictionary of a JSON file; an empty one if there is none."""
+    if optional and not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"'{path}': cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise RefusedError(f"'{path}': is no JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise RefusedError(f"'{path}': is a {type(found).__name__}, but must be an object")
+    return found
+
+
+def _ids(value, where):
+    """Numbers of tokens, of one or of a list."""
+    if value is None:
+        return ()
+    values = value if isinstance(value, list) else [value]
+    if not all(isinstance(each, int) and each >= 0 for each in values):
+        raise RefusedError(f"{where}: tokens are {value!r}, but must be numbers from 0 on")
+    return tuple(values)
+
+
+def _template(folder, settings):
+    """The text of a folder's chat template, or None."""
+    path = folder / "chat_template.jinja"
+    if path.exists():
+        return path.read_text(encoding="utf-8")
+    given = settings.get("chat_template")
+    if isinstance(given, list):  # several, by name
+        named = {each.get("name"): each.get("template") for each in given if isinstance(each, dict)}
+        given = named.get("default")
+    return given if isinstance(given, str) else None
+
+
+def _names(settings):
+    """Texts of special tokens, by the names that templates have for them."""
+    found = {}
+    for name in ("bos_token", "eos_token", "unk_token", "pad_token"):
+        value = settings.get(name)
+        value = value.get("content") if isinstance(value, dict) else value
+        if isinstance(value, str):
+            found[name] = value
+    return found
+
+
+def _facts_of_folder(folder, config, words, context):
+    settings = read_json(folder / "tokenizer_config.json")
+    where = f"'{folder}'"
+    chosen = read_json(folder / "generation_config.json")
+    eos = chosen.get("eos_token_id", config.get("eos_token_id"))
+    bos = _ids(config.get("bos_token_id"), where)
+    return Facts(folder.resolve().name, where, words, context, _ids(eos, where),
+                 bos[0] if bos else None, _template(folder, settings), _names(settings))
+
+
+class Model:
+    """A compiled decoder. `layout` is how its cache enters a run; with `batches` rows of a batch
+    may have lengths of their own: all attention goes by GroupQueryAttention."""
+
+    def __init__(self, module, facts, threads, words_of=None, batches=True):
+        self.facts, self.batches = facts, batches
+        self.session = Session(module, threads)
+        self.layout = cache.Layout(self.session, facts.where)
+        self._words_of = words_of
+
+    @property
+    def has_words(self):
+        return self._words_of is not None
+
+    @functools.cached_property
+    def words(self):
+        """The tokenizer."""
+        if self._words_of is None:
+            raise UsageError(f"{self.facts.where}: has no tokenizer.json; give tokens instead of "
+                             "a text")
+        return self._words_of()
+
+
+def open_model(path, max_length=None, threads=None, **options):
+    """The Model of a folder, of a .onnx or of a .gguf file."""
+    path = Path(path)
+    if not path.exists():
+        raise UsageError(f"'{path}': there is no such file or folder")
+    if max_length is not None and not (hasattr(max_length, "__index__")
+                                       and 1 <= max_length <= 1 << 24):
+        raise UsageError(f"'max_length' is {max_length!r}, but must be a number of tokens from 1 "
+                         f"to {1 << 24}")
+    if path.suffix == ".onnx":
+        return _open_onnx(path, max_length, threads, options)
+    if path.suffix == ".gguf":
+        return _open_gguf(path, max_length, threads, options)
+    if not path.is_dir():
+        raise UsageError(f"'{path}': is neither a folder nor a .onnx or .gguf file")
+    named = read_json(path / "genai_config.json").get("model", {})
+    file = named.get("decoder", {}).get("filename", "model.onnx")
+    if (path / file).exists():
+        return _open_onnx(path / file, max_length, threads, options)
+    if (path / "config.json").exists() and any(path.glob("*.safetensors")):
+        return _open_safetensors(path, max_length, threads, options)
+    files = sorted(path.glob("*.gguf"))
+    if len(files) == 1:
+        return _open_gguf(files[0], max_length, threads, options)
+    raise UsageError(f"'{path}': has no model: neither model.onnx, nor config.json and "
+                     "*.safetensors, nor one *.gguf"
+                     + (f"; it has {len(files)} of these: name one" if files else ""))
+
+
+def _bounded(context, max_length, where):
+    """Tokens that a text may have."""
+    if max_length is not None and context is not None and max_length > context:
+        raise UsageError(f"'max_length' is {max_length}, but {where} sees {context} tokens")
+    return max_length or min(context or LONGEST, LONGEST)
+
+
+def _open_onnx(path, max_length, threads, given):
+    folder = path.parent
+    config = read_json(folder / "genai_config.json").get("model") or read_json(
+        folder / "config.json")
+    onnx = need("onnx", "a model.onnx", "generate")
+    try:
+        graph = onnx.load(path, load_external_data=False).graph
+    except Exception as error:  # of protobuf, without a common class
+        raise RefusedError(f"'{path}': is no ONNX model: {error}") from error
+    sizes = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
+    typical = {name: size for name, size in TYPICAL.items() if name in sizes}
+    options = {"typical": typical, **given}
+    module = compiler.compile(path, threads=threads, **options)
+    kinds = {node.op_type for node in nodes_of(graph)}
+    logits = next((info for info in module.outputs if info.name == network.LOGITS), None)
+    words = logits.shape[-1] if logits is not None and logits.shape else None
+    words = words if isinstance(words, int) else config.get("vocab_size")
+    context = config.get("context_length") or config.get("max_position_embeddings") or config.get(
+        "n_positions")
+    if not isinstance(words, int):
+        raise RefusedError(f"'{path}': neither 'logits' nor 'vocab_size' of config.json says how "
+                           "many tokens there are")
+    facts = _facts_of_folder(folder, config, words, _bounded(context, max_length, f"'{path}'"))
+    return Model(module, facts, threads, _reader(folder / "tokenizer.json", words),
+                 "GroupQueryAttention" in kinds and not kinds & OTHER_ATTENTION)
+
+
+def _reader(path, words):
+    return functools.partial(text.Words.read, path, words) if path.exists() else None
+
+
+def _compiled(made, weights, files, context, threads, options):
+    """The module of a decoder that is written from files, or the one of an earlier time."""
+    options = {"typical": TYPICAL, **options}
+    bound = inspect.signature(compiler.compile).bind(None, threads=threads, **options)
+    bound.apply_defaults()
+    start = starts.Start(files[0], {**bound.arguments, "context": context},
+                         [*files[1:], *WRITERS])
+    module = start.find()
+    if module is not None:
+        module.threads = threads
+        return module
+    with workplace.folder() as place:
+        path = Path(place) / "model.onnx"
+        network.write(made, weights, path, context)
+        past = time.time() - SETTLED
+        for each in (path, f"{path}.data"):  # which nobody writes to again
+            os.utime(each, (past, past))
+        module = compiler.compile(path, threads=threads, **options)
+    start.keep(module.compiled)
+    return module
+
+
+def _open_safetensors(folder, max_length, threads, options):
+    config = read_json(folder / "config.json")
+    made = families.architecture(config, f"'{folder / 'config.json'}'")
+    context = _bounded(made.context, max_length, f"'{folder}'")
+    weights = safetensors.Safetensors(folder)
+    files = [folder / "config.json", *weights.files]
+    module = _compiled(made, weights, files, context, threads, options)
+    facts = _facts_of_folder(folder, config, made.words, context)
+    return Model(module, facts, threads, _reader(folder / "tokenizer.json", made.words))
+
+
+def _open_gguf(path, max_length, threads, options):
+    file = gguf.File(path)
+    made = file.architecture()
+    context = _bounded(made.context, max_length, f"'{path}'")
+    module = _compiled(made, file, [path], context, threads, options)
+    facts = Facts(path.stem, f"'{path}'", made.words, context, file.eos, file.bos, file.template,
+                  file.token_names, file.adds_bos)
+    beside = path.parent / "tokenizer.json"
+    words_of = _reader(beside, made.words)
+    if words_of is None:
+        words_of = file.tokenizer
+    else:
+        facts.adds_bos = False
+    return Model(module, facts, threads, words_of)

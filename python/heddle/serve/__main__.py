@@ -1,0 +1,107 @@
+"""`heddle serve`: a language model as a server with OpenAI's interface.
+
+Exit codes are Heddle's: 0 done, 2 usage, 3 refused, 4 limit, 5 internal error.
+SPDX-License-Identifier: Apache-2.0
+"""
+
+import argparse
+import sys
+import threading
+
+from .. import library
+from ..generate.model import open_model
+from ..stops import Stops
+from .engine import Engine
+from .web import Server
+
+
+def _from(least, kind=int):
+    def read(text):
+        number = kind(text)
+        if not least <= number <= 1 << 40:
+            raise ValueError
+        return number
+
+    read.__name__ = f"number from {least} on"
+    return read
+
+
+def parser_of(program):
+    parser = argparse.ArgumentParser(
+        prog=program, description="serve a language model by OpenAI's interface, /v1/completions "
+        "and /v1/chat/completions; docs/guide/serve.md says more")
+    parser.add_argument("model", metavar="MODEL", help="as of heddle generate: a folder, or a "
+                        ".onnx or .gguf file")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: "
+                        "127.0.0.1, which other machines do not reach)")
+    parser.add_argument("--port", type=_from(0), default=8000, metavar="N",
+                        help="0: any that is free (default: 8000)")
+    parser.add_argument("--name", help="of the model in requests (default: that of its folder)")
+    for flag, kind, default, text in (
+            ("slots", _from(1), 4, "texts that are computed at once"),
+            ("queue", _from(1), 64, "texts that may wait"),
+            ("max-tokens", _from(1), 1024, "tokens of an answer"),
+            ("max-body", _from(1), 1 << 20, "bytes of a request"),
+            ("timeout", _from(0.1, float), 600.0, "seconds of an answer"),
+            ("grace", _from(0.0, float), 10.0, "seconds that answers may go on after a signal")):
+        parser.add_argument(f"--{flag}", type=kind, default=default, metavar="N",
+                            help=f"{text}, at most (default: {default:g})")
+    parser.add_argument("--max-length", type=_from(1), metavar="N", help="tokens of prompt and "
+                        "answer together (default: what the model sees, at most 4096)")
+    parser.add_argument("--threads", type=_from(0), metavar="N", help="default: as many as the "
+                        "machine has")
+    parser.add_argument("--quiet", action="store_true", help="tell nothing of requests")
+    return parser
+
+
+def _run(options, tell, stops):
+    model = open_model(options.model, options.max_length, options.threads)
+    if model.has_words:
+        model.words  # noqa: B018: read now: it may be of another model
+    engine = Engine(model, options.slots, options.queue, options.timeout)
+    try:
+        server = Server(engine, host=options.host, port=options.port, name=options.name,
+                        most_tokens=options.max_tokens, most_bytes=options.max_body,
+                        log=(lambda text: None) if options.quiet else tell)
+    except (OSError, OverflowError) as error:
+        engine.end()
+        raise library.UsageError(f"cannot listen at {options.host}, port {options.port}: {error}"
+                                 ) from error
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    try:
+        tell(f"'{server.name}' is at {server.url}/v1")
+        thread.start()
+        while thread.is_alive():
+            thread.join(1.0)
+            stops.check()
+    except KeyboardInterrupt:
+        stops.ignore()
+        tell("ends")
+        if thread.is_alive():
+            server.shutdown()
+        server.end(options.grace)
+
+
+def main(arguments=None, program="heddle serve"):
+    options = parser_of(program).parse_args(sys.argv[1:] if arguments is None else arguments)
+
+    def tell(text):
+        print(f"{program}: {text}", file=sys.stderr, flush=True)
+
+    stops = Stops()
+    try:
+        _run(options, tell, stops)
+        return 0
+    except library.Error as error:
+        tell(error)
+        return error.code
+    except MemoryError as error:
+        tell(f"out of memory: {error}")
+        return 4
+    except KeyboardInterrupt:
+        stops.ignore()
+        return 128 + (stops.number or 2)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,125 @@
+"""`heddle generate`."""
+
+import io
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+
+import pytest
+from heddle.generate import __main__ as program
+
+import tiny
+from command import OK, USAGE, heddle, needs_heddle
+
+pytestmark = pytest.mark.usefixtures("compiler")
+for package in ("safetensors", "tokenizers", "jinja2"):
+    pytest.importorskip(package)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tiny.write(tmp_path_factory.mktemp("models") / "m", "qwen2")
+
+
+@pytest.fixture(autouse=True)
+def own_signals():
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    hook = sys.unraisablehook
+    yield
+    sys.unraisablehook = hook
+    for number, handler in kept.items():
+        signal.signal(number, handler)
+
+
+def run(folder, *arguments):
+    return program.main([str(folder), "--threads", "1", *arguments])
+
+
+def test_it_prints_text_and_stats(folder, capsys):
+    assert run(folder, "-p", "hello", "--max-tokens", "9", "--stats") == OK
+    told = capsys.readouterr()
+    assert run(folder, "-p", "hello", "--max-tokens", "9", "--json") == OK
+    made = json.loads(capsys.readouterr().out)
+    assert told.out == made["text"] + "\n"
+    assert "heddle generate: prompt: 5 tokens (0 of them known), " in told.err
+    assert "ms a token" in told.err and made["stats"]["prompt_tokens"] == 5
+
+
+def test_settings_are_those_of_the_package(folder, capsys):
+    arguments = ("-p", "hello", "--max-tokens", "20", "--temperature", "0.9", "--top-k", "50",
+                 "--top-p", "0.95", "--min-p", "0.01", "--repetition-penalty", "1.1",
+                 "--presence-penalty", "0.1", "--frequency-penalty", "0.1", "--prompt-lookup", "3",
+                 "--json")
+    texts = []
+    for seed in ("1", "1", "2"):
+        assert run(folder, *arguments, "--seed", seed) == OK
+        texts.append(json.loads(capsys.readouterr().out)["tokens"])
+    assert texts[0] == texts[1] != texts[2]
+
+
+def test_messages_and_input(folder, capsys, monkeypatch):
+    arguments = ("--system", "be kind", "--max-tokens", "3", "--json", "--stop", "\\n")
+    assert run(folder, "-p", "hi", *arguments) == OK
+    made = json.loads(capsys.readouterr().out)
+    assert made["stats"]["prompt_tokens"] == len(
+        tiny.tokenizer().encode("<system>be kind\n<user>hi\n<assistant>").ids)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("hi"))
+    assert run(folder, *arguments) == OK
+    assert json.loads(capsys.readouterr().out)["tokens"] == made["tokens"]
+
+
+@pytest.mark.parametrize("arguments, message", [
+    (("-p", ""), "heddle generate: the prompt is empty"),
+    (("-p", "a", "--top-p", "0"), "heddle generate: 'top_p' is 0.0, but must be a number above 0"),
+    (("-p", "a", "--temperature", "nan"), "'temperature' is nan"),
+    (("-p", "a", "--stop", ""), "'stop' has ''"),
+    (("-p", "z" * 300), "the prompt has 300 tokens, but"),
+    (("-p", "a", "--max-length", "999"), "'max_length' is 999, but"),
+])
+def test_refusals(folder, capsys, arguments, message):
+    assert run(folder, *arguments) == USAGE
+    told = capsys.readouterr()
+    assert message in told.err and not told.out
+
+
+def start(folder, *arguments, **more):
+    return subprocess.Popen([sys.executable, "-m", "heddle.generate", folder, "--threads", "1",
+                             *arguments], stderr=subprocess.PIPE, text=True, **more)
+
+
+def test_a_signal_ends_it_cleanly(folder):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        done = start(folder, "-p", "a", "--max-tokens", "100000", "--max-length", "256",
+                     stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+        done.stdout.read(1)  # it has begun
+        done.send_signal(number)
+        _, errors = done.communicate(timeout=60)
+        assert done.returncode in (0, 128 + number) and "Traceback" not in errors
+
+
+def test_a_reader_that_leaves_is_no_error(folder):
+    done = start(folder, "-p", "abc", "--max-tokens", "200", stdout=subprocess.PIPE)
+    done.stdout.close()
+    assert done.wait(60) == OK and "Traceback" not in done.stderr.read()
+
+
+def test_a_terminal_is_a_chat(folder):
+    ours, theirs = pty.openpty()
+    done = start(folder, "--max-tokens", "4", "--stats", stdin=theirs, stdout=theirs)
+    os.close(theirs)
+    os.write(ours, b"hello\n\nagain\n\x04")
+    errors = done.communicate(timeout=60)[1]
+    assert done.returncode == OK, errors
+    lines = [line for line in errors.splitlines() if "prompt:" in line]
+    assert len(lines) == 2 and "(0 of them known)" in lines[0]
+    assert "(0 of them known)" not in lines[1]
+    os.close(ours)
+
+
+@needs_heddle
+def test_the_program_hands_over(folder):
+    done = heddle("generate", folder, "-p", "abc", "--max-tokens", "2", "--json")
+    assert done.status == OK and len(done.json["tokens"]) <= 2
