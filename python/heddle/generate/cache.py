@@ -1,48 +1,53 @@
 """cache: keys and values of the tokens that a model has seen, and the run that adds to them.
 
-The only file that knows how keys and values enter and leave a model: here as the inputs
-past_key_values.N.key/value and the outputs present.N.key/value of onnxruntime-genai's builder. A
-row of a batch has its keys at the beginning, and padding after them; the mask says how many they
-are.
+The only file that knows how keys and values enter a model: as buffers that a run extends
+(`kv_cache` of heddle.compile). A row of a batch has its keys at the beginning; the mask, or
+`past_length`, says how many they are.
 SPDX-License-Identifier: Apache-2.0
 """
-
-import re
 
 import numpy as np
 
 from ..library import RefusedError
-from .network import INPUTS, LOGITS, MASK, POSITIONS
+from .network import INPUTS, LAST, LOGITS, MASK, POSITIONS
 
-PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
+LENGTH = "past_length"
+
+
+def check_names(inputs, outputs, pasts, where):
+    """Refuses a model that is none of a decoder."""
+    lacks = [name for name in (INPUTS, MASK) if name not in inputs]
+    lacks += [LOGITS] if LOGITS not in outputs else []
+    lacks += [] if pasts else ["past_key_values.0.key"]
+    wants = [name for name in inputs
+             if name not in {INPUTS, MASK, POSITIONS, LENGTH, LAST, *pasts}]
+    if lacks or wants:
+        raise RefusedError(
+            f"{where}: is no decoder as onnxruntime-genai's builder writes it:"
+            + (f" it lacks {', '.join(lacks)}" if lacks else "")
+            + (" and" if lacks and wants else "")
+            + (f" it wants {', '.join(wants)}" if wants else ""))
 
 
 class Layout:
-    """Inputs of a session that hold keys and values, and the outputs that give the next ones."""
+    """Inputs of a session that hold keys and values."""
 
     def __init__(self, session, where):
         self.session, self.where = session, where
         inputs = {info.name: info for info in session.get_inputs()}
-        outputs = [info.name for info in session.get_outputs()]
-        self.pasts = [info for name, info in inputs.items() if PAST.fullmatch(name)]
-        self.presents = [f"present.{info.name.split('.', 1)[1]}" for info in self.pasts]
-        missing = [name for name in (INPUTS, MASK) if name not in inputs]
-        missing += [name for name in (LOGITS, *self.presents) if name not in outputs]
-        if not self.pasts:
-            missing.append("past_key_values.0.key")
-        more = [name for name in inputs
-                if name not in (INPUTS, MASK, POSITIONS) and not PAST.fullmatch(name)]
-        if missing or more:
-            raise RefusedError(
-                f"{where}: is no decoder as onnxruntime-genai's builder writes it:"
-                + (f" it lacks {', '.join(missing)}" if missing else "")
-                + (" and" if missing and more else "")
-                + (f" it wants {', '.join(more)}" if more else ""))
+        self.pasts = [info for info in inputs.values() if info.shares >= 0]
+        check_names(inputs, {info.name for info in session.get_outputs()},
+                    {info.name for info in self.pasts}, where)
         for info in self.pasts:
-            if len(info.shape) != 4 or not all(isinstance(info.shape[i], int) for i in (1, 3)):
+            if len(info.shape) != 4 or not all(isinstance(size, int) for size in info.shape[1:]):
                 raise RefusedError(f"{where}: '{info.name}' is {info.shape}, but must be [batch, "
                                    "heads, length, size] with a number of heads and a size")
-        self.has_positions = POSITIONS in inputs
+        self.has_positions, self.has_length = POSITIONS in inputs, LENGTH in inputs
+        self.takes_last = LAST in inputs
+
+    def buffers(self, rows):
+        """Room for the keys and values of so many rows. The system gives pages as they are used."""
+        return [np.zeros((rows, *info.shape[1:]), info.numpy_dtype) for info in self.pasts]
 
 
 class Cache:
@@ -51,47 +56,46 @@ class Cache:
     def __init__(self, layout, rows=1):
         self.layout = layout
         self.lengths = np.zeros(rows, np.int64)
-        self._kept = [np.zeros((rows, info.shape[1], 0, info.shape[3]), info.numpy_dtype)
-                      for info in layout.pasts]
+        self._kept = layout.buffers(rows)
 
-    def run(self, tokens):
-        """Logits [rows, n, words] of n more tokens a row, [rows, n]."""
+    def run(self, tokens, last=1):
+        """Logits [rows, last, words] of the last ones of n more tokens a row, [rows, n]."""
         tokens = np.ascontiguousarray(tokens, np.int64)
         count = tokens.shape[1]
-        after = self.lengths + count
+        after, layout = self.lengths + count, self.layout
         feeds = {INPUTS: tokens,
                  MASK: (np.arange(after.max()) < after[:, None]).astype(np.int64)}
-        if self.layout.has_positions:
+        if layout.has_positions:
             feeds[POSITIONS] = self.lengths[:, None] + np.arange(count)
-        feeds |= {info.name: kept for info, kept in zip(self.layout.pasts, self._kept)}
-        logits, *self._kept = self.layout.session.run([LOGITS, *self.layout.presents], feeds,
-                                                      tensors=True)
+        if layout.has_length:
+            feeds[LENGTH] = self.lengths[:1]
+        if layout.takes_last:
+            feeds[LAST] = np.arange(count - last, count)
+        feeds |= {info.name: kept for info, kept in zip(layout.pasts, self._kept)}
+        logits, = layout.session.run([LOGITS], feeds)
         self.lengths = after
-        return np.asarray(logits)
+        return logits[:, -last:]
 
     def rewind(self, length):
         """Forgets what the rows have beyond `length` tokens."""
-        if length < self.lengths.max():
-            self.lengths = np.minimum(self.lengths, length)
-            self._kept = [np.asarray(kept)[:, :, :length] for kept in self._kept]
+        self.lengths = np.minimum(self.lengths, length)
 
     def select(self, rows):
         """Leaves these rows, numbers of rows of now."""
-        self.lengths = self.lengths[rows]
-        longest = int(self.lengths.max(initial=0))
-        self._kept = [np.asarray(kept)[rows, :, :longest] for kept in self._kept]
+        self._gather([(self, rows)])
 
     def join(self, others):
         """Adds the rows of other caches."""
-        caches = [self, *others]
-        self.lengths = np.concatenate([each.lengths for each in caches])
-        longest = int(self.lengths.max(initial=0))
-        for i, info in enumerate(self.layout.pasts):
-            made = np.zeros((len(self.lengths), info.shape[1], longest, info.shape[3]),
-                            info.numpy_dtype)
+        self._gather([(each, range(len(each.lengths))) for each in (self, *others)])
+
+    def _gather(self, parts):
+        """Takes rows of caches in place of those of now."""
+        lengths = np.concatenate([each.lengths[list(rows)] for each, rows in parts])
+        made, longest = self.layout.buffers(len(lengths)), int(lengths.max(initial=0))
+        for i, buffer in enumerate(made):
             at = 0
-            for part in [np.asarray(each._kept[i]) for each in caches]:
-                keys = min(part.shape[2], longest)
-                made[at:at + len(part), :, :keys] = part[:, :, :keys]
-                at += len(part)
-            self._kept[i] = made
+            for each, rows in parts:
+                for row in rows:
+                    buffer[at, :, :longest] = each._kept[i][row, :, :longest]
+                    at += 1
+        self.lengths, self._kept = lengths, made

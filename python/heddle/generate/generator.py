@@ -182,7 +182,7 @@ class Generator:
         while len(waiting) > self._prefill:
             self._cache.run([waiting[:self._prefill]])
             waiting = waiting[self._prefill:]
-        rows = self._cache.run([[*waiting, *guessed]])[0, len(waiting) - 1:]
+        rows = self._cache.run([[*waiting, *guessed]], last=1 + len(guessed))[0]
         self._logits = rows[-1].copy() if not guessed else None
         return rows
 

@@ -23,7 +23,7 @@ from . import cache, families, gguf, network, rope, safetensors, text
 LONGEST = 4096  # tokens, where nobody asks for more: tables of rotations are as long
 SETTLED = 10  # seconds, after which the cache of compiled models trusts a file of weights
 OTHER_ATTENTION = {"Attention", "MultiHeadAttention"}
-TYPICAL = {network.BATCH: 1, network.SEQUENCE: 1, network.PAST: 512, network.TOTAL: 513}
+TYPICAL = {network.BATCH: 1, network.SEQUENCE: 1, network.TOTAL: 513}
 WRITERS = [module.__file__ for module in (families, gguf, network, rope, safetensors)]
 
 
@@ -168,20 +168,24 @@ def _open_onnx(path, max_length, threads, given):
         graph = onnx.load(path, load_external_data=False).graph
     except Exception as error:  # of protobuf, without a common class
         raise RefusedError(f"'{path}': is no ONNX model: {error}") from error
+    names = [value.name for value in graph.input]
+    cache.check_names(names, [value.name for value in graph.output],
+                      [name for name in names if name.startswith("past_")], f"'{path}'")
     sizes = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
     typical = {name: size for name, size in TYPICAL.items() if name in sizes}
-    options = {"typical": typical, **given}
+    context = config.get("context_length") or config.get("max_position_embeddings") or config.get(
+        "n_positions")
+    context = _bounded(context, max_length, f"'{path}'")
+    options = {"typical": typical, **given, "kv_cache": context}
     module = compiler.compile(path, threads=threads, **options)
     kinds = {node.op_type for node in nodes_of(graph)}
     logits = next((info for info in module.outputs if info.name == network.LOGITS), None)
     words = logits.shape[-1] if logits is not None and logits.shape else None
     words = words if isinstance(words, int) else config.get("vocab_size")
-    context = config.get("context_length") or config.get("max_position_embeddings") or config.get(
-        "n_positions")
     if not isinstance(words, int):
         raise RefusedError(f"'{path}': neither 'logits' nor 'vocab_size' of config.json says how "
                            "many tokens there are")
-    facts = _facts_of_folder(folder, config, words, _bounded(context, max_length, f"'{path}'"))
+    facts = _facts_of_folder(folder, config, words, context)
     return Model(module, facts, threads, _reader(folder / "tokenizer.json", words),
                  "GroupQueryAttention" in kinds and not kinds & OTHER_ATTENTION)
 
@@ -192,7 +196,7 @@ def _reader(path, words):
 
 def _compiled(made, weights, files, context, threads, options):
     """The module of a decoder that is written from files, or the one of an earlier time."""
-    options = {"typical": TYPICAL, **options}
+    options = {"typical": TYPICAL, **options, "kv_cache": context}
     bound = inspect.signature(compiler.compile).bind(None, threads=threads, **options)
     bound.apply_defaults()
     start = starts.Start(files[0], {**bound.arguments, "context": context},

@@ -1,7 +1,8 @@
 """network: the ONNX graph of a decoder, as onnxruntime-genai's builder writes it.
 
 Inputs are input_ids [batch, sequence], attention_mask [batch, total] (and position_ids, where
-positions are learned) and past_key_values.N.key/value; outputs are logits and present.N.key/value.
+positions are learned), past_key_values.N.key/value and, beyond that builder, logits_at: the places
+whose logits are wanted, mostly the last one. Outputs are logits and present.N.key/value.
 Weights go to one file beside the graph, one by one: none of them is in memory twice.
 SPDX-License-Identifier: Apache-2.0
 """
@@ -17,6 +18,7 @@ from . import rope
 OPSET, INLINE, ALIGNED = 21, 1024, 64  # bytes
 INT32 = 6  # of onnx.TensorProto
 INPUTS, MASK, POSITIONS, LOGITS = "input_ids", "attention_mask", "position_ids", "logits"
+LAST = "logits_at"  # places of a run's tokens whose logits are wanted, [last]
 BATCH, SEQUENCE, TOTAL, PAST = ("batch_size", "sequence_length", "total_sequence_length",
                                 "past_sequence_length")
 MICROSOFT = "com.microsoft"
@@ -185,6 +187,8 @@ class Writer:
             layer = self.gpt2_layer
         for i in range(made.layers):
             x = layer(i, x)
+        net.input(LAST, ["last"], onnx_graph.INT64)
+        x = net.op("Gather", x, LAST, name="last", axis=1)
         x = self.norm(x, f"{top}.{'ln_f' if made.family.gpt2 else 'norm'}", "norm")
         if made.tied or "lm_head.weight" not in self.weights:
             x = net.op("MatMul", x, net.op("Transpose", words, name="head/words", perm=[1, 0]),
@@ -195,7 +199,7 @@ class Writer:
             cap = net.constant(np.float32(made.logit_cap), "logit_cap")
             x = net.op("Mul", net.op("Tanh", net.op("Div", x, cap)), cap)
         net.nodes.append(onnx_graph.make_node("Identity", [x], [LOGITS], LOGITS))
-        net.outputs.insert(0, onnx_graph.make_value(LOGITS, [BATCH, SEQUENCE, made.words]))
+        net.outputs.insert(0, onnx_graph.make_value(LOGITS, [BATCH, "last", made.words]))
         return net.finish()
 
     def layer(self, i, x):
