@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parents[1]
 TESTS = ("-", "python")
 MODELS = ("bench/requirements.txt", "python")
 PEERS = ("bench/peers/requirements.txt", "peers")
+LLM = ("bench/llm/requirements.txt", "llm")
 LEARNING = ("bench/learning/requirements.txt", "python")
 
 
@@ -44,6 +45,11 @@ BENCHMARKS = {
         "`--callers`: and with several callers at once?",
         "--models silero_vad --engines onnxruntime --threads 1 --seconds 0.1 --rounds 1 --callers "
         "2", PEERS),
+    "llm": Benchmark(
+        "llm.bench",
+        "how long do a token and a prompt of a decoder take beside ONNX Runtime and its GenAI?",
+        "--sizes tiny --kinds int4 --pasts 20 --prompts 9 --threads 1 --engines heddle onnxruntime "
+        "--rounds 1 --turn 1", LLM),
     "peers-table": Benchmark(
         "peers.table", "writes what `peers` found into README.md and docs/generated/peers.md",
         "--into build/bench/quick", PEERS),
