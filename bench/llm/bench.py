@@ -100,18 +100,20 @@ def lines(found):
              f"{1e3 * each['bound']:.1f}" if each["bound"] else "",
              report.spread(each) if "ratio" in each else "",
              f"{each['distance']:.0e}" if each["distance"] is not None else "") for each in found]
-    yield from report.table(("model", "threads", "past", "tokens", *(f"{name}, ms" for name in names),
-                             "bound, ms", "of best", "distance"), rows)
+    yield from report.table(
+        ("model", "threads", "past", "tokens", *(f"{name}, ms" for name in names), "bound, ms",
+         "of best", "distance"), rows)
     yield ""
     for what, chosen in (("a token", lambda each: each["prompt"] == 1),
                          ("prompts", lambda each: each["prompt"] > 1)):
-        yield f"{what}: {report.summary([each for each in found if 'ratio' in each and chosen(each)])}"
+        those = [each for each in found if "ratio" in each and chosen(each)]
+        yield f"{what}: {report.summary(those)}"
 
 
 def main():
     options = report.arguments(__doc__, 9, 400)
     options.add_argument("--sizes", nargs="+", choices=network.SIZES, default=["100m", "500m"])
-    options.add_argument("--kinds", nargs="+", choices=network.BITS, default=["f32", "int8", "int4"])
+    options.add_argument("--kinds", nargs="+", choices=network.BITS, default=list(network.BITS))
     options.add_argument("--pasts", nargs="+", type=int, default=[128, 2000, 8000])
     options.add_argument("--prompts", nargs="*", type=int, default=[128, 2000])
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])

@@ -1,4 +1,4 @@
-"""Engines that generate: each has so many tokens behind it, and computes one more, or a prompt."""
+"""Engines that generate: each computes one token after so many, or a prompt."""
 
 import numpy as np
 
