@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import onnx
 import pytest
 from heddle import starts
 from heddle.generate import Generator, families, model, network, rope, safetensors
@@ -45,6 +46,26 @@ def test_an_onnx_model_is_taken_as_it_is(tmp_path):
     assert [each.tokens for each in generator.generate(prompts, max_tokens=6, ignore_eos=True)
             ] == [wanted, tokens_of(source, PROMPT * 3)]
     assert tokens_of(folder / "decoder.onnx") == wanted
+
+
+@pytest.mark.parametrize("known", [
+    {"decoder": {"head_size": 8, "num_key_value_heads": 2}},
+    {"hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2}])
+def test_sizes_that_the_graph_leaves_open_are_the_configs(tmp_path, known):
+    source = tiny.write(tmp_path / "a", "llama")
+    folder = as_onnx(source, tmp_path / "b")
+    graph = onnx.load(folder / "model.onnx", load_external_data=False)
+    for value in graph.graph.input:
+        if value.name.startswith("past"):
+            dims = value.type.tensor_type.shape.dim
+            dims[1].dim_param, dims[3].dim_param = "kv_heads", "kv_cache_dim"
+    (folder / "model.onnx").write_bytes(graph.SerializeToString())
+    with pytest.raises(heddle.Error, match="but must be .* with a number of heads and a size"):
+        Generator(folder, threads=1)
+    name = "genai_config.json" if "decoder" in known else "config.json"
+    made = {"context_length": 256, **known}
+    (folder / name).write_text(json.dumps({"model": made} if "decoder" in known else made))
+    assert tokens_of(folder) == tokens_of(source)
 
 
 def concatenating():

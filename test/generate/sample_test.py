@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from heddle.generate.sample import Sampler, Settings, log_probabilities
+from heddle.generate.sample import Sampler, Settings, _fewest, log_probabilities
 
 from heddle import UsageError
 
@@ -59,6 +59,15 @@ def test_the_chosen_ones_are_what_choose_draws():
     one, other = (Sampler(Settings(temperature=1, seed=5), 8) for _ in range(2))
     assert [one.choose(LOGITS)[0] for _ in range(50)] == [
         other._draw(*other._kept(LOGITS)) for _ in range(50)]
+
+
+@pytest.mark.parametrize("whole", [0.01, 0.5, 0.9, 0.999, 0.999999])
+@pytest.mark.parametrize("spread", [0.1, 4.0])
+def test_the_fewest_of_many_are_those_of_a_whole_sort(whole, spread):
+    shares = softmax(np.random.default_rng(7).standard_normal(5000) * spread)
+    order = np.argsort(-shares)
+    count = int((np.cumsum(shares[order]) < whole).sum()) + 1
+    np.testing.assert_array_equal(_fewest(shares, whole), order[:count])
 
 
 def test_seeds():

@@ -6,12 +6,15 @@ The only file that knows how keys and values enter a model: as buffers that a ru
 SPDX-License-Identifier: Apache-2.0
 """
 
+import re
+
 import numpy as np
 
 from ..library import RefusedError
 from .network import INPUTS, LAST, LOGITS, MASK, POSITIONS
 
 LENGTH = "past_length"
+PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
 def check_names(inputs, outputs, pasts, where):

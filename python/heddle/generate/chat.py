@@ -135,7 +135,7 @@ def render(template, messages, tokens, where, **more):
         with _limited():
             text, size = [], 0
             for piece in _environment().from_string(template).generate(
-                    messages=messages, add_generation_prompt=True, **tokens, **more):
+                    **{"messages": messages, "add_generation_prompt": True, **tokens, **more}):
                 size += len(piece)
                 if size > MOST_TEXT:
                     raise Limit(f"a text of more than {MOST_TEXT} characters")

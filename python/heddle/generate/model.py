@@ -159,24 +159,43 @@ def _bounded(context, max_length, where):
     return max_length or min(context or LONGEST, LONGEST)
 
 
+def _read_graph(path):
+    """The graph of an ONNX model without its weights."""
+    onnx = need("onnx", "a model.onnx", "generate")
+    try:
+        return onnx.load(path, load_external_data=False).graph
+    except Exception as error:  # of protobuf, without a common class
+        raise RefusedError(f"'{path}': is no ONNX model: {error}") from error
+
+
+def _fixed(graph, config):
+    """Sizes of keys and values that a graph leaves open, as config.json or genai_config.json has
+    them."""
+    decoder = {**config, **config.get("decoder", {})}
+    heads = decoder.get("num_attention_heads")
+    size = decoder.get("head_size") or decoder.get("head_dim")
+    if size is None and heads and isinstance(decoder.get("hidden_size"), int):
+        size = decoder["hidden_size"] // heads
+    known = {1: decoder.get("num_key_value_heads") or heads, 3: size}
+    return {dims[i].dim_param: known[i] for value in graph.input if cache.PAST.fullmatch(value.name)
+            for dims in [value.type.tensor_type.shape.dim] for i in known
+            if len(dims) == 4 and dims[i].dim_param and isinstance(known[i], int)}
+
+
 def _open_onnx(path, max_length, threads, given):
     folder = path.parent
     config = read_json(folder / "genai_config.json").get("model") or read_json(
         folder / "config.json")
-    onnx = need("onnx", "a model.onnx", "generate")
-    try:
-        graph = onnx.load(path, load_external_data=False).graph
-    except Exception as error:  # of protobuf, without a common class
-        raise RefusedError(f"'{path}': is no ONNX model: {error}") from error
+    graph = _read_graph(path)
     names = [value.name for value in graph.input]
     cache.check_names(names, [value.name for value in graph.output],
-                      [name for name in names if name.startswith("past_")], f"'{path}'")
+                      [name for name in names if cache.PAST.fullmatch(name)], f"'{path}'")
     sizes = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
-    typical = {name: size for name, size in TYPICAL.items() if name in sizes}
     context = config.get("context_length") or config.get("max_position_embeddings") or config.get(
         "n_positions")
     context = _bounded(context, max_length, f"'{path}'")
-    options = {"typical": typical, **given, "kv_cache": context}
+    options = {"typical": {name: size for name, size in TYPICAL.items() if name in sizes},
+               "shapes": _fixed(graph, config), **given, "kv_cache": context}
     module = compiler.compile(path, threads=threads, **options)
     kinds = {node.op_type for node in nodes_of(graph)}
     logits = next((info for info in module.outputs if info.name == network.LOGITS), None)

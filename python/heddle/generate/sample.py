@@ -15,6 +15,9 @@ import numpy as np
 from ..library import Error, UsageError
 
 
+LARGEST = 1024
+
+
 def _real(name, value, least, most, open_below=False):
     """The value as a float within its range."""
     try:
@@ -122,6 +125,21 @@ class Logprobs:
     top: list  # of (token, logprob)
 
 
+def _fewest(shares, whole):
+    """Places of the fewest shares that together have `whole`: mostly they are among the largest,
+    which saves to sort all."""
+    for count in (LARGEST, len(shares)):
+        if count >= len(shares):
+            order = np.argsort(-shares, kind="stable")
+        else:
+            order = np.argpartition(-shares, count)[:count]
+            order = order[np.argsort(-shares[order], kind="stable")]
+        sums = np.cumsum(shares[order])
+        if sums[-1] >= whole:
+            break
+    return order[:int(np.searchsorted(sums, whole)) + 1]
+
+
 class Sampler:
     """Chooses the tokens of one text. `prompt` are its first tokens, which penalties of repetition
     count, too."""
@@ -188,20 +206,18 @@ class Sampler:
         return logits
 
     def _kept(self, logits):
-        """(tokens, from the likeliest on, that settings leave; the sums of their shares)."""
+        """(tokens that settings leave, the sums of their shares)."""
         settings = self.settings
         kept = np.arange(len(logits))
         if 0 < settings.top_k < len(logits):
             kept = np.argpartition(-logits, settings.top_k - 1)[:settings.top_k]
-        scaled = (logits[kept] - logits[kept].max()) / settings.temperature
-        order = np.argsort(-scaled, kind="stable")
-        kept, shares = kept[order], np.exp(scaled[order])
+        shares = np.exp((logits[kept] - logits[kept].max()) / settings.temperature)
         shares /= shares.sum()
-        if settings.top_p < 1:  # the fewest that together have top_p
-            count = int(np.searchsorted(np.cumsum(shares), settings.top_p)) + 1
-            kept, shares = kept[:count], shares[:count]
+        if settings.top_p < 1:
+            first = _fewest(shares, settings.top_p)
+            kept, shares = kept[first], shares[first]
         if settings.min_p > 0:
-            fits = shares >= settings.min_p * shares[0]
+            fits = shares >= settings.min_p * shares.max()
             kept, shares = kept[fits], shares[fits]
         return kept, np.cumsum(shares)
 
