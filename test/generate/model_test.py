@@ -158,6 +158,7 @@ def config(**more):
     ({"num_key_value_heads": 3}, "'num_key_value_heads' is 3, but must divide"),
     ({"hidden_act": "xielu"}, "the activation is 'xielu'; supported: silu"),
     ({"quantization_config": {"quant_method": "awq"}}, "weights are quantised by 'awq'"),
+    ({"use_bidirectional_attention": True}, "'use_bidirectional_attention' is True; supported: F"),
     ({"rope_theta": 0}, "'rope_theta' is 0"),
     ({"rope_scaling": {"rope_type": "longrope"}}, "rope scaling is 'longrope'; supported: default"),
     ({"rope_scaling": {"rope_type": "linear"}}, "scaling 'linear' lacks a number"),

@@ -76,10 +76,10 @@ class Cache:
             self._kept = [np.asarray(kept)[:, :, :length] for kept in self._kept]
 
     def row(self, number):
-        """A cache of one row, as it is now. Runs make new arrays, so that both share these."""
+        """A cache of one row, as it is now: a copy."""
         made = Cache(self.layout)
         made.lengths = self.lengths[number:number + 1].copy()
-        made._kept = [np.asarray(kept)[number:number + 1, :, :int(made.lengths[0])]
+        made._kept = [np.asarray(kept)[number:number + 1, :, :int(made.lengths[0])].copy()
                       for kept in self._kept]
         return made
 

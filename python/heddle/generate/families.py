@@ -42,6 +42,11 @@ OTHER_NAMES = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
                "n_positions": "max_position_embeddings", "layer_norm_epsilon": "rms_norm_eps",
                "layer_norm_eps": "rms_norm_eps", "activation_function": "hidden_act"}
 
+# Fields of config.json that change what a model computes, and how they are supported.
+ONLY = {"scale_attn_weights": True, "scale_attn_by_inverse_layer_idx": False,
+        "add_cross_attention": False, "use_bidirectional_attention": False,
+        "is_encoder_decoder": False}
+
 
 @dataclass(frozen=True)
 class Rope:
@@ -145,6 +150,9 @@ def architecture(config, where):
         method = config["quantization_config"].get("quant_method", "unknown")
         raise RefusedError(f"{where}: weights are quantised by '{method}'; supported: f32, f16 and "
                            "bf16 in safetensors, Q4_0 and Q8_0 in GGUF")
+    for key, value in ONLY.items():
+        if config.get(key, value) not in (value, None):
+            raise RefusedError(f"{where}: '{key}' is {config[key]!r}; supported: {value!r}")
     family = FAMILIES[name]
     layers = _number(config, "num_hidden_layers", where, most=1000)
     width = _number(config, "hidden_size", where)
