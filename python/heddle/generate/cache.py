@@ -75,14 +75,6 @@ class Cache:
             self.lengths = np.minimum(self.lengths, length)
             self._kept = [np.asarray(kept)[:, :, :length] for kept in self._kept]
 
-    def row(self, number):
-        """A cache of one row, as it is now: a copy."""
-        made = Cache(self.layout)
-        made.lengths = self.lengths[number:number + 1].copy()
-        made._kept = [np.asarray(kept)[number:number + 1, :, :int(made.lengths[0])].copy()
-                      for kept in self._kept]
-        return made
-
     def select(self, rows):
         """Leaves these rows, numbers of rows of now."""
         self.lengths = self.lengths[rows]
