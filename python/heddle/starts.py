@@ -19,7 +19,7 @@ from .session import load
 
 UNKEYED = ("plan", "schedules", "records", "cost_model", "chooser", "functions", "output",
            "progress")  # options that name other files, or want more than the module
-ENVIRONMENT = ("HEDDLE_SCHEDULES", "HEDDLE_RECORDS", "HEDDLE_COST_MODEL", "HEDDLE_LIBRARY")
+ENVIRONMENT = ("HEDDLE_SCHEDULES", "HEDDLE_RECORDS", "HEDDLE_COST_MODEL")
 OWN_WRITES = 0o022  # bits of a mode with which others may write
 SMALL = 64 << 20  # bytes of an artefact that is read whole before it is trusted
 SETTLED = 10**8  # nanoseconds after which another write gives a file another time

@@ -85,6 +85,19 @@ def test_what_two_prompts_share_is_computed_once(whole, generator):
     assert made.tokens == fresh(whole, PROMPT[:20] + PROMPT[50:], max_tokens=6).tokens
 
 
+def test_a_text_that_the_model_ended_goes_on(whole, generator):
+    token = fresh(whole, PROMPT).tokens[0]
+    assert generator.generate(PROMPT, stop_ids=[token]).tokens == []
+    longer = PROMPT + [token, 9, 8]
+    stream = generator.stream(longer, max_tokens=6, ignore_eos=True)
+    tokens = [piece.token for piece in stream.pieces]
+    assert tokens == fresh(whole, longer, max_tokens=6).tokens
+    assert generator.generate(PROMPT, stop_ids=[token]).tokens == []
+    generator.append([token, 9, 8])
+    np.testing.assert_allclose(generator.logits, _logits(whole, longer), rtol=0, atol=1e-5)
+    assert generator.step() == tokens[0]
+
+
 @pytest.mark.parametrize("settings", [
     {}, {"stop_ids": (38, 97)}, {"temperature": 0.8, "top_k": 20, "repetition_penalty": 1.2}])
 def test_texts_beside_each_other_are_as_alone(whole, generator, settings):

@@ -1,6 +1,7 @@
 """Models of folders and files: which are found, kept and refused."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -104,7 +105,8 @@ def test_rows_of_other_attention_go_one_by_one(tmp_path):
 
 
 def test_what_was_compiled_is_found_again(tmp_path, monkeypatch):
-    monkeypatch.delenv("HEDDLE_LIBRARY", raising=False)
+    whole = next(path for path in heddle.library.candidates() if os.path.exists(path))
+    monkeypatch.setenv("HEDDLE_LIBRARY", str(whole))  # as the command does
     folder = tiny.write(tmp_path / "m", "llama")
     monkeypatch.setattr(starts, "SETTLED", 0)
     kept = {"cache": str(tmp_path / "cache"), "verify_stages": False}
@@ -154,13 +156,16 @@ def config(**more):
     ({"hidden_size": "big"}, "'hidden_size' is 'big'"),
     ({"vocab_size": 1.5}, "'vocab_size' is 1.5"),
     ({"num_key_value_heads": 3}, "'num_key_value_heads' is 3, but must divide"),
-    ({"hidden_act": "xielu"}, "the activation is 'xielu'; supported: silu"),
+    ({"hidden_act": "xielu"}, "'hidden_act' is 'xielu'; supported: silu"),
     ({"quantization_config": {"quant_method": "awq"}}, "weights are quantised by 'awq'"),
+    ({"use_bidirectional_attention": True}, "'use_bidirectional_attention' is True; supported: F"),
     ({"rope_theta": 0}, "'rope_theta' is 0"),
     ({"rope_scaling": {"rope_type": "longrope"}}, "rope scaling is 'longrope'; supported: default"),
     ({"rope_scaling": {"rope_type": "linear"}}, "scaling 'linear' lacks a number"),
     ({"rope_scaling": {"rope_type": "linear", "factor": 0}}, "scaling 'linear' lacks .* division"),
-    ({"layer_types": ["full_attention"], "sliding_window": 4}, "'layer_types' has 1 entries for 2"),
+    ({"layer_types": ["full_attention"], "sliding_window": 4}, "'layer_types' is .* a list of 2"),
+    ({"rope_scaling": "yarn"}, "'rope_scaling' is 'yarn', but must be an object"),
+    ({"head_dim": [8]}, r"'head_dim' is \[8\], but must be a number from 1 to 65536"),
     ({"layer_types": ["a", "b"], "sliding_window": 4}, "a layer of 'layer_types' is 'a'"),
     ({"vocab_size": 301}, r"'model.embed_tokens.weight' is \[300, 32\], but config.json says"),
     ({"intermediate_size": 49}, r"gate_proj.weight' is \[48, 32\], but config.json wants 49 rows"),

@@ -183,6 +183,31 @@ def test_requests_beside_each_other_are_as_alone(serve, generator):
     assert metric(server, "finished_total") == 7
 
 
+def test_a_conversation_costs_its_own_tokens(serve, generator):
+    server, _ = serve(slots=1)
+    messages, texts = [], []
+    for said in ("hello there", "and then?", "what else?"):
+        messages.append({"role": "user", "content": said})
+        prompt = generator.prompt_of(messages)
+        before, waits = (metric(server, f"{name}_tokens_total") for name in ("reused", "prompt"))
+        status, made = ask(server, "/v1/chat/completions", {
+            "messages": messages, "temperature": 0, "max_tokens": TOKENS})
+        texts.append(made["choices"][0]["message"]["content"])
+        assert status == 200 and texts[-1] == alone(generator, prompt, ignore_eos=False).text
+        assert metric(server, "prompt_tokens_total") - waits == len(prompt)
+        reused = metric(server, "reused_tokens_total") - before
+        known = len(generator.prompt_of(messages[:-2])) if messages[1:] else 0
+        assert reused >= known and bool(reused) == bool(known)
+        messages.append({"role": "assistant", "content": texts[-1]})
+    whole = [5 + i for i in range(40)]
+    for _ in range(2):  # the second time all but the last token is known
+        assert complete(server, prompt=whole)[1]["choices"][0]["text"] == alone(
+            generator, whole).text
+    assert complete(server, prompt=whole[:20] + [9])[1]["choices"][0]["text"] == alone(
+        generator, whole[:20] + [9]).text
+    assert metric(server, "reused_tokens_total") >= 39 + 20
+
+
 @pytest.mark.parametrize("is_stream", [False, True])
 def test_a_client_that_leaves_frees_its_place(serve, is_stream):
     server, gate = serve(slots=1)
@@ -236,8 +261,8 @@ def test_an_error_of_one_text_leaves_the_others(serve, monkeypatch):
     server, _ = serve()
     choose = server.engine._batch.choose
 
-    def failing():
-        made = choose()
+    def failing(ends):
+        made = choose(ends)
         return [(text, ValueError("odd") if len(text.prompt) == 2 else piece)
                 for text, piece in made]
 

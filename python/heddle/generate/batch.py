@@ -118,12 +118,21 @@ def check_tokens(facts, tokens, before=0):
     return tokens
 
 
-class Prefill:
-    """A prompt on its way into a cache of its own, piece by piece."""
+def row_of(cache, number):
+    """A cache of one row of another, a copy."""
+    made = Cache(cache.layout, 0)
+    made.join([cache])
+    made.select([number])
+    return made
 
-    def __init__(self, model, text, most):
-        self.text, self.cache, self._most = text, Cache(model.layout), most
-        self.logits, self._at = None, 0
+
+class Prefill:
+    """A prompt on its way into a cache of its own, piece by piece. A cache that is given has its
+    first tokens already."""
+
+    def __init__(self, model, text, most, cache=None):
+        self.text, self.cache, self._most = text, cache or Cache(model.layout), most
+        self.logits, self._at = None, int(self.cache.lengths[0])
 
     def advance(self):
         """Computes one piece; True at the end."""
@@ -156,8 +165,9 @@ class Batch:
             self._cache.select(rows)
             self._logits = self._logits[rows]
 
-    def choose(self):
-        """[(text, Piece or the error of its choice)]; texts that have ended are left out then."""
+    def choose(self, ends=lambda tokens, cache: None):
+        """[(text, Piece or the error of its choice)]; texts that have ended are left out then.
+        `ends` is called with the tokens of one, and a cache that has them."""
         made = []
         for text, logits in zip(self.texts, self._logits):
             try:
@@ -166,6 +176,9 @@ class Batch:
                 made.append((text, error))
         ended = {id(text) for text, piece in made
                  if isinstance(piece, Exception) or piece.reason is not None}
+        for i, (text, piece) in enumerate(made):
+            if not isinstance(piece, Exception) and piece.reason is not None:
+                ends(text.tokens[:int(self._cache.lengths[i])], row_of(self._cache, i))
         self._keep([i for i, text in enumerate(self.texts) if id(text) not in ended])
         return made
 

@@ -168,9 +168,7 @@ class Generator:
         """Logits of the text's last token."""
         if not self._tokens:
             raise UsageError("there is no text yet; `append` adds tokens")
-        if self._logits is None:
-            self._compute()
-        return self._logits
+        return self._compute()[-1]
 
     def _compute(self, guessed=()):
         """Runs the tokens that the cache lacks, then the guessed ones. Returns the logits of the

@@ -40,6 +40,7 @@ def parser_of(program):
     for flag, kind, default, text in (
             ("slots", _from(1), 4, "texts that are computed at once"),
             ("queue", _from(1), 64, "texts that may wait"),
+            ("keep", _from(0), 4, "texts whose keys stay for those that begin as they did"),
             ("max-tokens", _from(1), 1024, "tokens of an answer"),
             ("max-body", _from(1), 1 << 20, "bytes of a request"),
             ("timeout", _from(0.1, float), 600.0, "seconds of an answer"),
@@ -58,7 +59,8 @@ def _run(options, tell, stops):
     model = open_model(options.model, options.max_length, options.threads)
     if model.has_words:
         model.words  # noqa: B018: read now: it may be of another model
-    engine = Engine(model, options.slots, options.queue, options.timeout)
+    engine = Engine(model, options.slots, options.queue, options.timeout,
+                    options.keep)
     try:
         server = Server(engine, host=options.host, port=options.port, name=options.name,
                         most_tokens=options.max_tokens, most_bytes=options.max_body,

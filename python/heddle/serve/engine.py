@@ -11,9 +11,10 @@ import threading
 import time
 
 from .. import library
-from ..generate.batch import Batch, Piece, Prefill, Text
+from ..generate.batch import Batch, Piece, Prefill, Text, row_of
 
 PREFILL = 128  # tokens of a prompt between two steps
+LEAST_SHARED = 8  # tokens, for which the keys of an earlier text are taken up
 
 
 class FullError(library.LimitError):
@@ -45,7 +46,8 @@ class Counts:
     NAMES = {"requests": "Texts that were asked for", "refused": "Texts that found the queue full",
              "finished": "Texts that came to their end", "cancelled": "Texts whose client left",
              "failed": "Texts that an error or the time limit has ended",
-             "prompt_tokens": "Tokens of prompts that were computed",
+             "prompt_tokens": "Tokens of prompts",
+             "reused_tokens": "Tokens of prompts that were known from texts before",
              "generated_tokens": "Tokens that were generated",
              "steps": "Runs for all texts that are generated",
              "first_token_seconds": "Seconds from requests to their first tokens"}
@@ -62,16 +64,26 @@ class Counts:
             return dict(self._values)
 
 
-class Engine:
-    """Texts of a model. `seconds` bound each of them, from its request on."""
+def _shared(one, other):
+    """How many first tokens two lists have in common."""
+    least = min(len(one), len(other))
+    if one[:least] == other[:least]:
+        return least
+    return next(i for i in range(least) if one[i] != other[i])
 
-    def __init__(self, model, slots=4, waiting=64, seconds=600.0):
+
+class Engine:
+    """Texts of a model. `seconds` bound each of them, from its request on. Keys and values of the
+    last `kept` texts stay: one that begins as one of them did goes on from there."""
+
+    def __init__(self, model, slots=4, waiting=64, seconds=600.0, kept=4):
         self.model = model
         self.slots = slots if model.batches else 1
         self.counts = Counts()
         self._most, self._seconds = waiting, seconds
         self._lock = threading.Condition()
         self._waiting, self._is_ending = collections.deque(), False
+        self._kept = collections.deque(maxlen=kept)  # (tokens, Cache)
         self._tickets = {}  # id of a text in the batch -> Ticket
         self._batch, self._prefill = Batch(model), None  # (Ticket, Prefill)
         self._thread = threading.Thread(target=self._work, name="heddle-engine", daemon=True)
@@ -162,7 +174,24 @@ class Engine:
                 self.counts.add("finished")
                 ticket.events.put(Piece("", -1, None, ticket.text.reason))
                 return
-            self._prefill = ticket, Prefill(self.model, ticket.text, PREFILL)
+            self._prefill = ticket, Prefill(self.model, ticket.text, PREFILL,
+                                            self._known(ticket.text.prompt))
+
+    def _known(self, prompt):
+        """The cache of the kept text that has most of a prompt's beginning, or None. A text that is
+        all in the prompt is replaced by what will come of it."""
+        shared = [_shared(tokens, prompt) for tokens, _ in self._kept]
+        most = min(max(shared, default=0), len(prompt) - 1)
+        if most < LEAST_SHARED:
+            return None
+        at = shared.index(max(shared))
+        tokens, cache = self._kept[at]
+        if shared[at] == len(tokens):
+            del self._kept[at]
+        made = row_of(cache, 0)
+        made.rewind(most)
+        self.counts.add("reused_tokens", most)
+        return made
 
     def _step(self):
         """A piece of a prompt, then a token of each text."""
@@ -180,7 +209,7 @@ class Engine:
             if is_done:
                 self._prefill = None
         if self._tickets:
-            self._deliver(self._batch.choose())
+            self._deliver(self._batch.choose(lambda *text: self._kept.append(text)))
             try:
                 self._batch.run()
             except Exception as error:  # noqa: BLE001: of all texts of the run
