@@ -167,8 +167,9 @@ SmallVector<Value> StoredPanels::sums(const RegisterTile &tile, const TileProduc
   Type f32 = code.b.getF32Type(), byte = code.b.getI8Type();
   int64_t count = tile.rows * tile.vectors;
   Values start(count, code.spread(code.constantOf(f32, 0)));
-  // A block is summed before it is scaled, if the registers hold both sums.
-  bool isScaledLast = 2 * count + 2 * tile.vectors < kernel.machine.registers;
+  // A block is summed before it is scaled, if the registers hold its sums and a row's codes. Those
+  // of the blocks before may wait in memory.
+  bool isScaledLast = count + 2 * tile.vectors < kernel.machine.registers;
   Values inRows;
   for (Value row : product.aRows)
     inRows.push_back(code.at(product.a, f32, row));
@@ -176,9 +177,9 @@ SmallVector<Value> StoredPanels::sums(const RegisterTile &tile, const TileProduc
   Value from = code.at(kernel.data(codes), byte, code.mul(panel, panelBytes));
   Values sums = code.fold(
       code.number(0), code.number(rows / block), 1, start, [&](Value number, ValueRange in) {
-        Values scale = parametersAt(scales, panel, number),
+        bool isLast = isScaledLast && scales >= 0;
+        Values scale = isLast ? Values() : parametersAt(scales, panel, number),
                zero = parametersAt(zeros, panel, number);
-        bool isLast = isScaledLast && !scale.empty();
         Value first = code.mul(number, code.number(block));
         Values next = code.fold(
             code.number(0), code.number(block), 1, isLast ? ValueRange(start) : in,
@@ -197,6 +198,8 @@ SmallVector<Value> StoredPanels::sums(const RegisterTile &tile, const TileProduc
               }
               return added;
             });
+        if (isLast)
+          scale = parametersAt(scales, panel, number);
         for (int64_t i = 0; i < count && isLast; ++i)
           next[i] = code.b.create<math::FmaOp>(code.loc, next[i], scale[i % tile.vectors], in[i]);
         return next;
