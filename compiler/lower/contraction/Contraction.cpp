@@ -26,14 +26,14 @@ void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
 /// Memory that a tile of `rows` fetches while it is computed (bench/notes/2026-11-21-kernels.md):
 /// if few panels share the rows, those of the next tile, which do not stay in the L2; otherwise its
 /// share of the next chunk of `chunk` panels, which comes from memory. `a` and `b` are the first
-/// elements of these.
+/// elements of these. A single row takes no longer than its panels take to come.
 std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value firstRow, Value chunk,
                                                      int64_t rows) {
   Code &code = kernel.code();
   int64_t count = graph::typicalSize(shape.root, layout.panels);
   bool isCoded = right->scratch() == RightOperand::Scratch::Shared;
-  if (count < 1 || isCoded || left.isTiled() || shape.isCut() || !shape.pieces.empty() ||
-      layout.depth != 1)
+  if (rows == 1 || count < 1 || isCoded || left.isTiled() || shape.isCut() ||
+      !shape.pieces.empty() || layout.depth != 1)
     return std::nullopt;
   const ProductLayout::Run &run = layout.runs.back();
   if (count > estimate::thresholdAt(shape.root, estimate::kProductPanels)) {
