@@ -213,6 +213,8 @@ def test_a_damaged_file_is_refused(tmp_path, change, message):
     ({"tokenizer.ggml.model": "rwkv"}, "the tokenizer is 'rwkv'"),
     ({"tokenizer.ggml.merges": ["a"]}, r"merges \('a',\), which are not"),
     ({"tokenizer.ggml.tokens": ["a"]}, r"merges \('a', 'a'\), which are not"),
+    ({"tokenizer.ggml.token_type": 3}, "the tokenizer is damaged"),
+    ({"tokenizer.ggml.tokens": [[1]] * 300}, "the tokenizer is damaged"),
     ({"tokenizer.ggml.model": "llama"}, "has 0 scores for 300 tokens"),
 ])
 def test_damaged_words_are_refused(change, message):

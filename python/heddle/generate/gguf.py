@@ -257,7 +257,8 @@ class File:
     @property
     def token_names(self):
         """Texts of special tokens, by the names that templates have for them."""
-        tokens = self.values.get("tokenizer.ggml.tokens") or []
+        tokens = self.values.get("tokenizer.ggml.tokens")
+        tokens = tokens if isinstance(tokens, list) else []
         numbers = {f"{which}_token": self._token(which) for which in ("bos", "eos")}
         return {name: tokens[number] for name, number in numbers.items()
                 if number is not None and number < len(tokens)}

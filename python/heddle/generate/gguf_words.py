@@ -62,6 +62,13 @@ def _scored(package, tokens, values, where):
     return made
 
 
+def _mark(package, made, tokens, kinds):
+    """Tells a tokenizer which tokens are no text, and which are never split."""
+    for kind, add in ((CONTROL, made.add_special_tokens), (OWN, made.add_tokens)):
+        add([package.AddedToken(token, special=kind == CONTROL, normalized=False)
+             for token, each in zip(tokens, kinds) if each == kind])
+
+
 def words_of(values, where, words):
     """The Words of a file's values."""
     package = need("tokenizers", "text as tokens", "generate")
@@ -73,16 +80,12 @@ def words_of(values, where, words):
     if kind not in makers:
         raise RefusedError(f"{where}: the tokenizer is '{kind}'; supported: {', '.join(makers)}\n"
                            "note: a tokenizer.json beside the file is taken in its place")
-    tokens = {token: number for number, token in enumerate(listed)}
     try:
+        tokens = {token: number for number, token in enumerate(listed)}
         made = makers[kind](package, tokens, values, where)
+        _mark(package, made, listed, values.get("tokenizer.ggml.token_type", []))
     except (RefusedError, UsageError):
         raise
     except Exception as error:  # the package raises Exception itself
         raise RefusedError(f"{where}: the tokenizer is damaged: {error}") from error
-    kinds = values.get("tokenizer.ggml.token_type", [])
-    for special in (CONTROL, OWN):
-        added = [package.AddedToken(token, special=special == CONTROL, normalized=False)
-                 for token, each in zip(listed, kinds) if each == special]
-        (made.add_special_tokens if special == CONTROL else made.add_tokens)(added)
     return Words(made, where, words)
