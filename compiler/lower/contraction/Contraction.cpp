@@ -133,7 +133,8 @@ void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value fir
   product.length = kernel.dim(shape.length);
   int64_t panelBytes =
       graph::typicalSize(shape.root, shape.reduction) * width * layout.elementBytes();
-  if (panelBytes > kernel.machine.l1Bytes / 2)
+  // A single row reads panels as fast as they come, one after the other: processors see that.
+  if (rows > 1 && panelBytes > kernel.machine.l1Bytes / 2)
     product.prefetch = 16;
   Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(width));
   Value after = code.mul(code.add(code.mul(batch, kernel.dim(layout.panels)), endPanel), panelSize);
