@@ -10,7 +10,8 @@ import pytest
 
 HERE = Path(__file__).resolve().parent
 FOLDERS = (".", "python", "tools/check", "test/cli", "test/fuzz", "test/go", "test/models",
-           "test/onnx", "test/python", "test/quantize", "test/targets", "test/training")
+           "test/onnx", "test/python", "test/quantize", "test/targets", "test/torch",
+           "test/training")
 sys.path[:0] = [str(HERE.parent / folder) for folder in FOLDERS]  # what tests import from
 import tally  # noqa: E402
 

@@ -81,6 +81,21 @@ def test_attention_with_fewer_key_heads(mask):
         q, k, v, attn_mask=given, is_causal=mask == "causal", enable_gqa=True), q, k, v)
 
 
+@pytest.mark.parametrize("masks", ["none", "causal", "padding"])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_an_encoder_that_torch_has_whole(norm_first, masks):
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, norm_first=norm_first).eval()
+    given = {"causal": {"src_mask": torch.ones(5, 5, dtype=torch.bool).triu(1)}, "none": {},
+             "padding": {"src_key_padding_mask": torch.tensor([[0] * 5, [0, 0, 0, 1, 1]]).bool()}}
+    check(lambda x: layer(x, **given[masks])[:, :3], torch.randn(2, 5, 8))
+
+
+def test_attention_of_a_module():
+    layer = nn.MultiheadAttention(8, 2, batch_first=True).eval()
+    check(lambda x: layer(x, x, x, need_weights=False)[0], torch.randn(2, 5, 8))
+    check(lambda x: layer(x, x, x), torch.randn(2, 5, 8))
+
+
 def test_attention_stays_fused():
     def attend(q, k, v):
         return F.scaled_dot_product_attention(q, k, v)

@@ -6,8 +6,7 @@ SPDX-License-Identifier: Apache-2.0
 import functools
 
 import torch
-
-from .ops import BUILDERS
+from torch.nn import functional
 
 aten = torch.ops.aten
 # Those that the table of core ATen leaves whole: derivatives, and normalisations in training.
@@ -36,6 +35,59 @@ WHOLE = (aten.hardsigmoid, aten.hardswish, aten.silu, aten.softplus, aten.upsamp
          aten.native_dropout, aten.upsample_linear1d, aten.leaky_relu, aten.elu)
 
 
+def attend(x, heads, qkv_weight, qkv_bias, mask, mask_type):
+    """Attention of [batch, length, size] to itself; a mask is true where nothing is seen, or
+    added, and is of keys if its type is 1."""
+    batch, length, _ = x.shape
+    query, key, value = (part.view(batch, length, heads, -1).transpose(1, 2) for part in
+                         functional.linear(x, qkv_weight, qkv_bias).chunk(3, -1))
+    if mask is not None:
+        mask = mask[:, None, None] if mask_type == 1 else mask
+        mask = ~mask if mask.dtype == torch.bool else mask
+    found = functional.scaled_dot_product_attention(query, key, value, attn_mask=mask)
+    return found.transpose(1, 2).reshape(batch, length, -1)
+
+
+def encoder_layer(src, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, use_gelu,
+                  norm_first, eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2,
+                  ffn_weight_1, ffn_bias_1, ffn_weight_2, ffn_bias_2, mask=None, mask_type=None):
+    """The op that torch.nn.TransformerEncoderLayer is where no gradients are asked for."""
+    def first(x):
+        return functional.layer_norm(x, (embed_dim,), norm_weight_1, norm_bias_1, eps)
+
+    def second(x):
+        return functional.layer_norm(x, (embed_dim,), norm_weight_2, norm_bias_2, eps)
+
+    def seen(x):
+        found = attend(x, num_heads, qkv_weight, qkv_bias, mask, mask_type)
+        return functional.linear(found, proj_weight, proj_bias)
+
+    def fed(x):
+        hidden = functional.linear(x, ffn_weight_1, ffn_bias_1)
+        hidden = functional.gelu(hidden) if use_gelu else functional.relu(hidden)
+        return functional.linear(hidden, ffn_weight_2, ffn_bias_2)
+
+    if norm_first:
+        src = src + seen(first(src))
+        return src + fed(second(src))
+    src = first(src + seen(src))
+    return second(src + fed(src))
+
+
+def multi_head_attention(query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight,
+                         proj_bias, mask=None, need_weights=True, average_attn_weights=True,
+                         mask_type=None):
+    """torch.nn.MultiheadAttention's own, of a tensor to itself, without the weights."""
+    if need_weights or query is not key or key is not value:
+        return NotImplemented
+    found = attend(query, num_head, qkv_weight, qkv_bias, mask, mask_type)
+    return functional.linear(found, proj_weight, proj_bias), query.new_empty(0)
+
+
+OWN = {aten._transformer_encoder_layer_fwd.default: encoder_layer,
+       aten._native_multi_head_attention.default: multi_head_attention}
+
+
 @functools.cache
 def table():
     """{overload: decomposition}."""
@@ -44,7 +96,4 @@ def table():
     for op in (*KEPT, *WHOLE):
         for overload in op.overloads():
             found.pop(getattr(op, overload), None)
-    return found
-
-
-__all__ = ["BUILDERS", "table"]
+    return found | OWN

@@ -284,7 +284,9 @@ class Translator:
         helper = self.onnx.helper
         graph = helper.make_graph(self.nodes, "torch", self.inputs, self.outputs, self.initializers)
         return helper.make_model(graph, ir_version=IR_VERSION, producer_name="heddle.torch",
-                                 opset_imports=[helper.make_opsetid("", OPSET)])
+                                 opset_imports=[
+                                     helper.make_opsetid("", OPSET),
+                                     helper.make_opsetid("ai.onnx.preview.training", 1)])
 
 
 ASSERTIONS = {

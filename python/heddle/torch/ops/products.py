@@ -32,8 +32,8 @@ def linear(t, input, weight, bias=None):  # noqa: A002: a name of the schema
 
 
 @builds(aten.convolution)
-def convolution(t, input, weight, bias, stride, padding, dilation, transposed,  # noqa: A002
-                output_padding, groups):
+def convolve(t, input, weight, bias, stride, padding, dilation, transposed,  # noqa: A002
+             output_padding, groups):
     count = rank_of(weight) - 2
     stride, padding, dilation = ([*given] * count if len(given) == 1 else [*given]
                                  for given in (stride, padding, dilation))
@@ -41,14 +41,10 @@ def convolution(t, input, weight, bias, stride, padding, dilation, transposed,  
               "kernel_shape": list(value_of(weight).shape[2:])}
     if not all(isinstance(x, int) for x in (*stride, *padding, *dilation, *shared["kernel_shape"])):
         t.refuse("a convolution with a kernel, stride or padding of unknown size is not supported")
-    if rank_of(input) == count + 1:
-        input = t.reshape(input, [1, *value_of(input).shape])  # noqa: A001
     if any(pad < 0 for pad in padding):
         t.refuse("a convolution with a negative padding is not supported")
     if not transposed:
-        found = t.op("Conv", input, weight, bias, pads=padding * 2, **shared)
-    else:
-        more = [*output_padding] * (count if len(output_padding) == 1 else 1)
-        found = t.op("ConvTranspose", input, weight, bias, pads=padding * 2,
-                     output_padding=more if any(more) else None, **shared)
-    return found if t.out.dim() == count + 2 else t.reshape(found, t.out.shape)
+        return t.op("Conv", input, weight, bias, pads=padding * 2, **shared)
+    more = [*output_padding] * (count if len(output_padding) == 1 else 1)
+    return t.op("ConvTranspose", input, weight, bias, pads=padding * 2,
+                output_padding=more if any(more) else None, **shared)
