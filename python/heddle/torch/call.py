@@ -1,6 +1,5 @@
 """call: a compiled graph as a function of torch's tensors. SPDX-License-Identifier: Apache-2.0"""
 
-import numpy as np
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
@@ -16,12 +15,12 @@ def state_of(tensor):
 
 class Call:
     """A graph of AOTAutograd. `boxed` takes the list of its arguments and empties it, as AOT's
-    convention has it. `weights` are arguments that stay the same from call to call: constants of
-    the model if the option `freeze` says so."""
+    convention has it. `weights` are arguments that stay the same from call to call, and so are
+    bound to the session, or constants of the model if `freeze` says so."""
 
-    def __init__(self, graph, weights, options, translate):
+    def __init__(self, graph, weights, options, translate, freeze=False):
         self.graph, self.options, self.translate = graph, options, translate
-        self.frozen = dict(weights) if options.freeze else {}
+        self.weights, self.frozen = weights, dict(weights) if freeze else {}
         self.states = [state_of(x) for x in self.frozen.values()]
         with unset_fake_temporarily():  # AOT traces with fake tensors; these here are real
             self._make(self.frozen)
@@ -38,6 +37,11 @@ class Call:
         self.names = [output.name for output in model.proto.graph.output]
         self.session = self.names and Session(compile_model(model.proto, **options),
                                               threads=options["threads"])
+        bound = {name: i for name, i in model.inputs
+                 if i in self.weights and self.weights[i].is_contiguous()}
+        self.inputs = [(name, i) for name, i in model.inputs if name not in bound]
+        self.bound, self.places = [*bound], [*bound.values()]
+        self.pointers = [None] * len(bound)
 
     def _thaw(self):
         """Compiles anew, with what was constant among the inputs."""
@@ -50,24 +54,27 @@ class Call:
             self._thaw()
         if self.model.is_random:  # torch.manual_seed is heard, and each run has other numbers
             self.session.seed(int(torch.empty((), dtype=torch.int64).random_()))
-        feeds = {name: fed(args[i]) for name, i in self.model.inputs}
-        found = self.session.run(self.names, feeds, tensors=True) if self.names else []
+        if self.places and self.names:
+            self._bind(args)
+        feeds = {name: args[i] for name, i in self.inputs}
+        found = self.session.run(self.names, feeds, tensors=torch.Tensor) if self.names else []
         results = [self._result(result, found, args) for result in self.model.results]
         args.clear()
         return results
+
+    def _bind(self, args):
+        """Binds weights whose memory is another one than in the last call."""
+        given = [args[i] for i in self.places]
+        pointers = [*map(torch.Tensor.data_ptr, given)]
+        if pointers != self.pointers:
+            self.session.bind(dict(zip(self.bound, given)))
+            self.pointers = pointers
 
     @staticmethod
     def _result(result, found, args):
         kind, value = result[:2]
         if kind == "tensor":
-            tensor = torch.from_dlpack(found[value])
-            return tensor if result[2] is None else tensor.permute(result[2])
+            return found[value] if result[2] is None else found[value].permute(result[2])
         if kind == "number":
-            return found[value].numpy().item()
+            return found[value].item()
         return args[value] if kind == "input" else value
-
-
-def fed(value):
-    if isinstance(value, torch.Tensor):
-        return value.detach() if value.requires_grad else value
-    return np.asarray(value, np.int64)

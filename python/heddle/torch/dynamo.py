@@ -69,7 +69,7 @@ def backend(graph_module, example_inputs, options=None, **others):
         isinstance(x, torch.Tensor) and x.requires_grad for x in example_inputs)
     with sdpa_kernel(SDPBackend.MATH) if trained else contextlib.nullcontext():
         return aot_autograd(
-            fw_compiler=graphs.compile, bw_compiler=graphs.compile,
+            fw_compiler=graphs.compile_forward, bw_compiler=graphs.compile,
             inference_compiler=graphs.compile_inference, decompositions=decompositions.table(),
             keep_inference_input_mutations=False)(graph_module, example_inputs)
 
@@ -95,8 +95,11 @@ class Graphs:
     def compile(self, graph_module, example_inputs):
         return self._compile(graph_module, example_inputs, {})
 
-    def compile_inference(self, graph_module, example_inputs):
+    def compile_forward(self, graph_module, example_inputs):
         return self._compile(graph_module, example_inputs, self._weights())
+
+    def compile_inference(self, graph_module, example_inputs):
+        return self._compile(graph_module, example_inputs, self._weights(), self.options.freeze)
 
     def _weights(self):
         """{number of an argument: tensor} of what stays from call to call: parameters and buffers
@@ -106,11 +109,11 @@ class Graphs:
         return {i: self.held[self.names[i]] for i in about.static_input_indices
                 if i < len(self.names) and self.names[i] in self.held and i not in changed}
 
-    def _compile(self, graph_module, example_inputs, weights):
+    def _compile(self, graph_module, example_inputs, weights, freeze=False):
         try:
             if reason := fallback.unsupported(example_inputs):
                 raise Refused(reason)
-            return Call(graph_module, weights, self.options, translate).boxed
+            return Call(graph_module, weights, self.options, translate, freeze).boxed
         except (Refused, Error) as error:
             text = fallback.text_of(error, graph_module.graph)
             return make_boxed_func(_refused(self.options, graph_module, text))
