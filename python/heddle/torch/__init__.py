@@ -24,8 +24,9 @@ def _check(torch):
 _check(need("torch", "heddle.torch", "torch"))
 
 from .dynamo import backend  # noqa: E402
+from .export import Trainer, export, to_onnx  # noqa: E402
 
-__all__ = ["backend"]
+__all__ = ["Trainer", "backend", "export", "to_onnx"]
 
 
 def _register():

@@ -24,6 +24,7 @@ class Sizes:
         self.t = translator
         self.sources = {}  # symbol -> (name, axis), or name
         self.made = {}     # expression -> name
+        self.names = {}    # of symbols, where they have others than torch's
 
     def declared(self, size):
         """A size as the type of an input says it: a number, a symbol's name, or None."""
@@ -32,7 +33,7 @@ class Sizes:
             return found
         if found.is_Integer:
             return int(found)
-        return str(found) if found.is_Symbol else None
+        return self.names.get(str(found), str(found)) if found.is_Symbol else None
 
     def know(self, value, name):
         """The tensor `name` has these sizes."""
@@ -42,7 +43,7 @@ class Sizes:
                 if found.is_Symbol and found not in self.sources:
                     self.sources[found] = name, axis
                     if size.node.has_hint():
-                        self.t.typical[str(found)] = int(size.node.hint)
+                        self.t.typical[self.declared(size)] = int(size.node.hint)
 
     def argument(self, node, number):
         """A size among the arguments is read from a tensor that has it, or else is an input."""

@@ -69,9 +69,10 @@ class Translator:
     """A model as builders add nodes to it. `out` is the fake tensor, or tuple of these, of the FX
     node that is being translated."""
 
-    def __init__(self, graph_module, constants=None):
+    def __init__(self, graph_module, constants=None, names=None):
+        """`constants` are arguments by their number, and `names` names of these by FX's."""
         self.onnx = need("onnx", "torch.compile", "torch")
-        self.module, self.constants = graph_module, constants or {}
+        self.module, self.constants, self.names = graph_module, constants or {}, names or {}
         self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
         self.values, self.shared, self.typical = {}, {}, {}
         self.node, self.is_random, self.counts = None, False, collections.Counter()
@@ -188,7 +189,7 @@ class Translator:
 
     def _placeholder(self, node, number):
         value = fake(node)
-        name = node.name
+        name = self.names.get(node.name, node.name)
         if isinstance(value, torch.SymInt):
             return self.sizes.argument(node, number)
         if not isinstance(value, torch.Tensor):
