@@ -148,7 +148,8 @@ def measure(given):
             for batch in [1] if is_call else given.batches:
                 engines = ["heddle", *given.engines, *["dynamo"] * is_call]
                 timed, firsts = case(network, of, batch, engines)
-                times = turns.by_turns(timed, given.rounds, given.turn / 1000)
+                turn_s = given.turn / 1000 / (CALLS if is_call else 1)
+                times = turns.by_turns(timed, given.rounds, turn_s)
                 found = {"model": name, "of": of, "batch": batch, "firsts": firsts, "turns": times,
                          "ratios": {engine: turns.ratio(times, engine, "heddle")
                                     for engine in engines[1:]}}

@@ -36,7 +36,8 @@ if "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
 LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
-    "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
+    "python ragged_search.py": "test/examples", "python torch_compile.py": "test/examples",
+    "python train_digits.py": "test/examples",
     "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
     "--math bf16 ": "few machines multiply bf16",
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",

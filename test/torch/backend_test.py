@@ -240,6 +240,8 @@ def test_random_numbers_follow_the_seed():
     dropped = compiled(lambda x: F.dropout(x, 0.25))(x)
     torch.testing.assert_close(dropped.unique(), torch.tensor([0, 4 / 3]))
     assert 0.68 < (dropped != 0).float().mean() < 0.82
+    drawn = compiled(lambda: torch.randint(3, 6, (1000,)))()
+    assert drawn.dtype == torch.int64 and drawn.unique().tolist() == [3, 4, 5]
 
 
 # Weights.
@@ -348,6 +350,11 @@ def test_sparse_tensors_run_as_they_came():
     x = torch.eye(3).to_sparse()
     found = torch.compile(lambda x: x * 2, backend="heddle")(x)  # Dynamo leaves them out
     assert torch.equal(found.to_dense(), x.to_dense() * 2)
+
+
+def test_a_function_under_vmap():
+    check(torch.vmap(lambda x, w: torch.tanh(w @ x), in_dims=(0, None)), torch.randn(5, 3),
+          torch.randn(2, 3))
 
 
 def test_two_threads_run_one_model():

@@ -20,21 +20,22 @@ OPS = """
 abs acos acosh add addcdiv addcmul addmm addmv all amax amin aminmax any arange argmax argmin asin
 asinh atan atan2 atanh baddbmm bitwise_and bitwise_not bitwise_or bitwise_xor bmm broadcast_to cat
 ceil chunk clamp clamp_max clamp_min clone constant_pad_nd cos cosh cumsum diagonal diff div dot
-einsum eq erf erfc exp exp2 expand expm1 eye fill flatten flip floor floor_divide fmod frac full
-full_like gather ge gt heaviside index_add index_fill index_put index_select isfinite isinf isnan le
-lerp linalg.vector_norm linspace log log10 log1p log2 logaddexp logical_and logical_not logical_or
-logical_xor logsumexp lt masked_fill matmul max maximum mean meshgrid min minimum mm movedim mul mv
-nan_to_num ne neg new_full nn.functional.adaptive_avg_pool2d nn.functional.avg_pool2d
-nn.functional.batch_norm nn.functional.celu nn.functional.conv1d nn.functional.conv2d
-nn.functional.conv3d nn.functional.conv_transpose1d nn.functional.conv_transpose2d
-nn.functional.cosine_similarity nn.functional.cross_entropy nn.functional.elu
-nn.functional.embedding nn.functional.gelu nn.functional.glu nn.functional.group_norm
-nn.functional.hardshrink nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh
-nn.functional.huber_loss nn.functional.instance_norm nn.functional.interpolate
-nn.functional.layer_norm nn.functional.leaky_relu nn.functional.linear nn.functional.logsigmoid
-nn.functional.max_pool2d nn.functional.mish nn.functional.mse_loss nn.functional.nll_loss
-nn.functional.normalize nn.functional.pad nn.functional.pixel_shuffle nn.functional.pixel_unshuffle
-nn.functional.prelu nn.functional.relu nn.functional.relu6 nn.functional.rms_norm
+einsum eq erf erfc exp exp2 expand expm1 eye fill flatten flip floor floor_divide fmax fmin fmod
+frac full full_like gather ge gt heaviside index_add index_fill index_put index_select isfinite
+isinf isnan le lerp linalg.vector_norm linspace log log10 log1p log2 logaddexp logical_and
+logical_not logical_or logical_xor logsumexp lt masked_fill matmul max maximum mean meshgrid min
+minimum mm movedim mul mv nan_to_num ne neg new_full nn.functional.adaptive_avg_pool2d
+nn.functional.avg_pool2d nn.functional.batch_norm nn.functional.celu nn.functional.conv1d
+nn.functional.conv2d nn.functional.conv3d nn.functional.conv_transpose1d
+nn.functional.conv_transpose2d nn.functional.cosine_similarity nn.functional.cross_entropy
+nn.functional.elu nn.functional.embedding nn.functional.gelu nn.functional.glu
+nn.functional.grid_sample nn.functional.group_norm nn.functional.hardshrink
+nn.functional.hardsigmoid nn.functional.hardswish nn.functional.hardtanh nn.functional.huber_loss
+nn.functional.instance_norm nn.functional.interpolate nn.functional.layer_norm
+nn.functional.leaky_relu nn.functional.linear nn.functional.logsigmoid nn.functional.max_pool2d
+nn.functional.mish nn.functional.mse_loss nn.functional.nll_loss nn.functional.normalize
+nn.functional.pad nn.functional.pixel_shuffle nn.functional.pixel_unshuffle nn.functional.prelu
+nn.functional.relu nn.functional.relu6 nn.functional.rms_norm
 nn.functional.scaled_dot_product_attention nn.functional.selu nn.functional.silu
 nn.functional.smooth_l1_loss nn.functional.softmin nn.functional.softplus nn.functional.softsign
 nn.functional.tanhshrink nn.functional.threshold nn.functional.unfold
@@ -57,6 +58,8 @@ def is_left_out(name, sample):
         leaves = torch.utils._pytree.tree_leaves(sample.args)
         return any(isinstance(x, torch.Tensor) and x.dtype == BOOL for x in leaves)
     return (name == "nn.functional.scaled_dot_product_attention" and kwargs.get("dropout_p")
+            or name == "nn.functional.grid_sample" and (
+                kwargs.get("mode"), kwargs.get("padding_mode")) == ("bicubic", "border")
             or name == "nn.functional.embedding" and kwargs.get("max_norm")
             or name == "nn.functional.avg_pool2d" and (
                 len(given) > 6 or kwargs.get("divisor_override"))

@@ -37,9 +37,9 @@ class Call:
         self.names = [output.name for output in model.proto.graph.output]
         self.session = self.names and Session(compile_model(model.proto, **options),
                                               threads=options["threads"])
-        bound = {name: i for name, i in model.inputs
+        bound = {name: i for name, i, _ in model.inputs
                  if i in self.weights and self.weights[i].is_contiguous()}
-        self.inputs = [(name, i) for name, i in model.inputs if name not in bound]
+        self.inputs = [each for each in model.inputs if each[0] not in bound]
         self.bound, self.places = [*bound], [*bound.values()]
         self.pointers = [None] * len(bound)
 
@@ -56,7 +56,8 @@ class Call:
             self.session.seed(int(torch.empty((), dtype=torch.int64).random_()))
         if self.places and self.names:
             self._bind(args)
-        feeds = {name: args[i] for name, i in self.inputs}
+        feeds = {name: args[i] if order is None else args[i].permute(order)
+                 for name, i, order in self.inputs}
         found = self.session.run(self.names, feeds, tensors=torch.Tensor) if self.names else []
         results = [self._result(result, found, args) for result in self.model.results]
         args.clear()

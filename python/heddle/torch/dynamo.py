@@ -128,4 +128,4 @@ def translate(graph_module, constants):
     """The Model of a graph, in which arguments of these numbers are constants."""
     if sum(x.nbytes for x in constants.values()) > FROZEN_BYTES:
         raise Refused("the weights are more than an ONNX model holds; leave out 'freeze'")
-    return Translator(graph_module, constants).model(BUILDERS)
+    return Translator(graph_module, constants, is_stored=True).model(BUILDERS)

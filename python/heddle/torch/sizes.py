@@ -58,7 +58,7 @@ class Sizes:
             return []
         self.t.inputs.append(self.t.onnx.helper.make_tensor_value_info(node.name, 7, []))
         self.sources[symbol] = node.name
-        return [(node.name, number)]
+        return [(node.name, number, None)]
 
     def knows(self, node):
         found = expression(node)

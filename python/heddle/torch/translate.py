@@ -33,8 +33,8 @@ class Refused(Exception):
 
 @dataclasses.dataclass
 class Model:
-    """An ONNX model, and how it is called. `inputs` are pairs of a name and the number of the FX
-    graph's argument; `results`, one for each of FX, tuples that begin with a kind:
+    """An ONNX model, and how it is called. `inputs` are triples of a name, the number of the FX
+    graph's argument, and the order of its dimensions in memory or None; `results`, one for each of FX, tuples that begin with a kind:
 
         ("tensor", number of the output, order of its dimensions in memory or None)
         ("number", number of the output)     a size or a float
@@ -69,8 +69,10 @@ class Translator:
     """A model as builders add nodes to it. `out` is the fake tensor, or tuple of these, of the FX
     node that is being translated."""
 
-    def __init__(self, graph_module, constants=None, names=None):
-        """`constants` are arguments by their number, and `names` names of these by FX's."""
+    def __init__(self, graph_module, constants=None, names=None, is_stored=False):
+        """`constants` are arguments by their number, and `names` names of these by FX's. With
+        `is_stored`, arguments come with their dimensions in the order of memory."""
+        self.is_stored = is_stored
         self.onnx = need("onnx", "torch.compile", "torch")
         self.module, self.constants, self.names = graph_module, constants or {}, names or {}
         self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
@@ -199,11 +201,13 @@ class Translator:
             self.values[node] = name
             return []
         dims = [self.sizes.declared(size) for size in value.shape]
+        order = memory_order(value) if self.is_stored else None
         self.inputs.append(self.onnx.helper.make_tensor_value_info(
-            name, number_of(value.dtype), dims))
-        self.values[node] = name
-        self.sizes.know(value, name)
-        return [(name, number)]
+            name, number_of(value.dtype), [dims[i] for i in order] if order else dims))
+        self.counts[node.name] += 1  # the name is that of the input
+        self.values[node] = self.op("Transpose", name, perm=inverse(order)) if order else name
+        self.sizes.know(value, self.values[node])
+        return [(name, number, order)]
 
     def _initializer(self, name, tensor):
         tensor = tensor.detach().contiguous()
@@ -278,8 +282,7 @@ class Translator:
         dims = [self.sizes.declared(size) for size in value.shape]
         self.outputs.append(self.onnx.helper.make_tensor_value_info(
             name, number_of(value.dtype), [dims[i] for i in order] if order else dims))
-        back = order and [order.index(i) for i in range(len(order))]
-        return ("tensor", len(self.outputs) - 1, back)
+        return ("tensor", len(self.outputs) - 1, order and inverse(order))
 
     def _proto(self):
         helper = self.onnx.helper
@@ -301,6 +304,10 @@ def hint(size):
     if isinstance(size, int):
         return size
     return size.node.hint if size.node.has_hint() else 1 << 20
+
+
+def inverse(order):
+    return [order.index(i) for i in range(len(order))]
 
 
 def memory_order(value):

@@ -98,6 +98,24 @@ def randn(t, size=None, self=None, dtype=None):
     return drawn(t, "RandomNormalLike", 0, 1)
 
 
+@builds(aten.randint.low, aten.randint_like.low_dtype)
+def randint(t, low, high, size=None, self=None, dtype=None):
+    """Whole numbers from `low`, and below `high`."""
+    if not isinstance(low, int) or not isinstance(high, int) or high - low > 1 << 24:
+        t.refuse("random integers of more than 24 bits, or of unknown bounds, are not supported")
+    uniform = t.op("RandomUniformLike", filled(t, 0, t.out.shape, torch.float32), low=0.0,
+                   high=float(high - low))
+    t.is_random = True
+    whole = t.op("Min", t.op("Floor", uniform), t.scalar(high - low - 1, torch.float32))
+    return t.cast(t.op("Add", t.converted(whole, torch.int64), t.scalar(low, torch.int64)),
+                  t.out.dtype)
+
+
+@builds(aten.randint.default, aten.randint_like.default)
+def randint_below(t, high, size=None, self=None, dtype=None):
+    return randint(t, 0, high)
+
+
 @builds(aten.bernoulli.p)
 def bernoulli_p(t, self, p=0.5):
     below = t.op("Less", drawn(t, "RandomUniformLike", 0, 1), t.scalar(p, torch.float32))

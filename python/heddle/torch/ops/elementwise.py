@@ -325,3 +325,15 @@ def copy(t, self, src):
     if list(value_of(self).shape) != list(value_of(src).shape):
         found = t.expand(found, t.out.shape)
     return found
+
+
+@builds(aten.fmax, aten.fmin)
+def fmax(t, self, other):
+    """The larger or smaller of two, or the one that is a number."""
+    kind = "Max" if t.node.target.overloadpacket is aten.fmax else "Min"
+    dtype, found = t.out.dtype, _binary(kind)(t, self, other)
+    if is_whole(dtype):
+        return found
+    left, right = t.cast(self, dtype), t.cast(other, dtype)
+    found = t.op("Where", t.op("IsNaN", left), right, found)
+    return t.op("Where", t.op("IsNaN", right), left, found)

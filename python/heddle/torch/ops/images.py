@@ -135,3 +135,12 @@ def upsample_bilinear_to(t, self, output_size, align_corners, scales_h=None, sca
     place = "align_corners" if align_corners else "half_pixel"
     given = None if align_corners or scales_h is None or scales_w is None else [scales_h, scales_w]
     return resized(t, self, 4, t.out.shape, "linear", place, given)
+
+
+@builds(aten.grid_sampler_2d, aten.grid_sampler_3d)
+def grid_sampler(t, input, grid, interpolation_mode, padding_mode, align_corners):  # noqa: A002
+    if (interpolation_mode, padding_mode) == (2, 1):  # torch clamps each of the 16, ONNX the place
+        t.refuse("grid_sample with bicubic interpolation at a border is not supported")
+    return t.op("GridSample", input, grid, align_corners=int(align_corners),
+                mode=("linear", "nearest", "cubic")[interpolation_mode],
+                padding_mode=("zeros", "border", "reflection")[padding_mode])
