@@ -34,7 +34,8 @@ class Refused(Exception):
 @dataclasses.dataclass
 class Model:
     """An ONNX model, and how it is called. `inputs` are triples of a name, the number of the FX
-    graph's argument, and the order of its dimensions in memory or None; `results`, one for each of FX, tuples that begin with a kind:
+    graph's argument, and the order of its dimensions in memory or None; `results`, one for each of
+    FX, tuples that begin with a kind:
 
         ("tensor", number of the output, order of its dimensions in memory or None)
         ("number", number of the output)     a size or a float
