@@ -103,6 +103,11 @@ BENCHMARKS = {
         "is a step of training faster than that of XLA, TorchInductor and PyTorch, and does it "
         "need less memory?",
         "--only deepfm --engines heddle eager --rounds 1 --runs 1 --steps 2", PEERS),
+    "torch": Benchmark(
+        "torch.bench",
+        "is torch.compile with Heddle faster than with TorchInductor, and than eager PyTorch: a "
+        "forward pass, a step, a call, and the first one?",
+        "--only mlp --of forward --engines eager --batches 1 --rounds 1 --turn 1", PEERS),
     "quadratic": Benchmark(
         "training.quadratic",
         "what do quadratic layers bring, which can be taken out, and what do they take beside "

@@ -11,7 +11,7 @@ import pytest
 HERE = Path(__file__).resolve().parent
 FOLDERS = (".", "python", "tools/check", "test/cli", "test/fuzz", "test/generate", "test/go",
            "test/models", "test/onnx", "test/python", "test/quantize", "test/serve", "test/targets",
-           "test/training")
+           "test/torch", "test/training")
 sys.path[:0] = [str(HERE.parent / folder) for folder in FOLDERS]  # what tests import from
 import tally  # noqa: E402
 

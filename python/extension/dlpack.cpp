@@ -1,10 +1,11 @@
 // dlpack: see dlpack.h. SPDX-License-Identifier: Apache-2.0
 #include "python/extension/dlpack.h"
 
-#include "python/extension/feed.h"
 #include "python/extension/library.h"
 
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 namespace heddle::python {
 namespace {
@@ -176,7 +177,7 @@ template <typename M> void destroyUnused(PyObject *capsule) {
 }
 
 template <typename M>
-PyObject *exportAs(const heddle_tensor_t &tensor, const Row &row, PyObject *owner, uint64_t flags) {
+std::unique_ptr<Exported<M>> exported(const heddle_tensor_t &tensor, const Row &row) {
   auto made = std::make_unique<Exported<M>>();
   int64_t step = 1;
   for (int i = tensor.rank - 1; i >= 0; --i) {
@@ -187,6 +188,12 @@ PyObject *exportAs(const heddle_tensor_t &tensor, const Row &row, PyObject *owne
   made->managed.tensor = {tensor.data,   {CPU, 0}, tensor.rank, row.type, made->shape,
                           made->strides, 0};
   made->managed.deleter = destroy<M>;
+  return made;
+}
+
+template <typename M>
+PyObject *exportAs(const heddle_tensor_t &tensor, const Row &row, PyObject *owner, uint64_t flags) {
+  auto made = exported<M>(tensor, row);
   if constexpr (std::is_same_v<M, ManagedVersioned>) {
     made->managed.major = 1;
     made->managed.flags = flags;
@@ -210,6 +217,98 @@ PyObject *exportDlpack(const heddle_tensor_t &tensor, PyObject *owner, bool isVe
     if (!isVersioned)
       return exportAs<Managed>(tensor, row, owner, 0);
     return exportAs<ManagedVersioned>(tensor, row, owner, isWritable ? 0 : kReadOnly);
+  }
+  PyErr_Format(PyExc_BufferError, "DLPack has no elements of type %s",
+               api.dtype_name(tensor.dtype));
+  return nullptr;
+}
+
+/// DLPackExchangeAPI of DLPack 1.3; functions that nothing here calls have no type.
+struct Exchange {
+  uint32_t major, minor;
+  const Exchange *older;
+  void *allocate;
+  int (*fromObject)(void *object, ManagedVersioned **made);
+  int (*toObject)(ManagedVersioned *tensor, void **made);
+  void *peek, *stream;
+};
+
+const Exchange *exchangeOf(PyTypeObject *type) {
+  static std::vector<std::pair<PyTypeObject *, const Exchange *>> known; // types live for ever
+  for (auto [each, exchange] : known)
+    if (each == type)
+      return exchange;
+  auto *object = reinterpret_cast<PyObject *>(type);
+  Ref capsule(PyObject_GetAttrString(object, "__dlpack_c_exchange_api__"));
+  const char *name = "dlpack_exchange_api";
+  if (!capsule || !PyCapsule_IsValid(capsule.get(), name)) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  auto *found = static_cast<const Exchange *>(PyCapsule_GetPointer(capsule.get(), name));
+  while (found && found->major != 1)
+    found = found->older;
+  if (found) {
+    Py_INCREF(object);
+    known.emplace_back(type, found);
+    capsule.release(); // the functions stay
+  }
+  return found;
+}
+
+bool importDirect(PyObject *value, heddle_tensor_t &tensor, Keep &keep) {
+  const Exchange *exchange = exchangeOf(Py_TYPE(value));
+  ManagedVersioned *managed = nullptr;
+  if (!exchange)
+    return false;
+  if (exchange->fromObject(value, &managed) != 0 || !managed) {
+    PyErr_Clear(); // __dlpack__ says it again
+    return false;
+  }
+  auto end = [](void *held) {
+    auto *given = static_cast<ManagedVersioned *>(held);
+    if (given->deleter)
+      given->deleter(given);
+  };
+  keep.hold(managed, end, !(managed->flags & kReadOnly));
+  const Tensor &found = managed->tensor;
+  const Row *row = rowOf(found.type);
+  if (found.device.type != CPU || !row || found.rank < 0 || found.rank > HEDDLE_MAX_RANK)
+    return false;
+  int64_t count = 1, width = row->type.bits / 8;
+  for (int i = found.rank - 1; i >= 0; --i) {
+    bool isNext = found.shape[i] == 1 || !found.strides || found.strides[i] == count;
+    if (!isNext || __builtin_mul_overflow(count, found.shape[i], &count) || count <= 0)
+      return false;
+    tensor.dims[i] = found.shape[i];
+  }
+  auto *data = static_cast<char *>(found.data) + found.offset;
+  if (!found.data || reinterpret_cast<uintptr_t>(data) % std::min<uintptr_t>(width, 8))
+    return false;
+  tensor.data = data;
+  tensor.bytes = count * width;
+  tensor.dtype = row->dtype;
+  tensor.rank = found.rank;
+  return true;
+}
+
+PyObject *exportDirect(const Exchange &exchange, const heddle_tensor_t &tensor, PyObject *owner) {
+  for (const Row &row : kTypes) {
+    if (row.dtype != tensor.dtype)
+      continue;
+    auto made = exported<ManagedVersioned>(tensor, row);
+    made->managed.major = 1;
+    made->managed.context = owner;
+    Py_INCREF(owner);
+    void *object = nullptr;
+    if (exchange.toObject(&made->managed, &object) == 0 && object) {
+      made.release(); // its deleter ends it
+      return static_cast<PyObject *>(object);
+    }
+    Py_DECREF(owner);
+    if (!PyErr_Occurred())
+      raise(HEDDLE_INTERNAL, "a tensor could not be given to another package");
+    return nullptr;
   }
   PyErr_Format(PyExc_BufferError, "DLPack has no elements of type %s",
                api.dtype_name(tensor.dtype));

@@ -4,6 +4,7 @@
 #define HEDDLE_PYTHON_EXTENSION_DLPACK_H
 
 #include "heddle/runtime.h"
+#include "python/extension/feed.h"
 #include "python/extension/python.h"
 
 namespace heddle::python {
@@ -20,6 +21,16 @@ Imported importDlpack(PyObject *value);
 /// A capsule over a tensor that lives as long as `owner`. `isVersioned`: of DLPack 1, else of 0.
 PyObject *exportDlpack(const heddle_tensor_t &tensor, PyObject *owner, bool isVersioned,
                        bool isWritable);
+
+/// The functions by which a package takes and gives tensors without Python.
+struct Exchange;
+/// Those of a type of Python, which are asked once for each type; NULL if it has none.
+const Exchange *exchangeOf(PyTypeObject *type);
+/// Fills the tensor of an object whose memory is read where it lies, and keeps that. False, without
+/// an exception, where Python has to be asked.
+bool importDirect(PyObject *value, heddle_tensor_t &tensor, Keep &keep);
+/// An object of the package's over a tensor that lives as long as `owner`.
+PyObject *exportDirect(const Exchange &exchange, const heddle_tensor_t &tensor, PyObject *owner);
 
 } // namespace heddle::python
 

@@ -200,6 +200,11 @@ bool feedTensor(PyObject *value, const Value &wanted, heddle_tensor_t &tensor, K
     tensor.owner = nullptr;
     return true;
   }
+  if (!PyArray_Check(value) && wanted.dtype != HEDDLE_STRING && importDirect(value, tensor, keep)) {
+    if (tensor.dtype == bitsOf(wanted.dtype))
+      tensor.dtype = wanted.dtype;
+    return true;
+  }
   Imported given = toArray(value, wanted);
   if (!given.array)
     return false;

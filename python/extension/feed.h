@@ -39,10 +39,18 @@ public:
     blocks.push_back(std::make_unique<std::byte[]>(bytes)); // zeroed
     return reinterpret_cast<T *>(blocks.back().get());
   }
+  /// Calls `end(what)` with the last. `isWritable`: a run may write what it holds.
+  void hold(void *what, void (*end)(void *), bool isWritable) {
+    others.emplace_back(what, end);
+    isOtherWritable = isWritable;
+  }
+  bool isLastWritable() const { return isOtherWritable; }
 
 private:
   std::vector<Ref> objects;
   std::vector<std::unique_ptr<std::byte[]>> blocks;
+  std::vector<std::unique_ptr<void, void (*)(void *)>> others;
+  bool isOtherWritable = false;
 };
 
 /// Fills the tensor of one input. `wanted.dtype` 0 takes whatever the elements are. False with an

@@ -2,6 +2,7 @@
 // runs, and gives its results as a list. SPDX-License-Identifier: Apache-2.0
 #include "python/extension/session.h"
 
+#include "python/extension/dlpack.h"
 #include "python/extension/feed.h"
 #include "python/extension/library.h"
 #include "python/extension/result.h"
@@ -15,6 +16,7 @@ namespace {
 struct State {
   heddle_session_t *session = nullptr;
   std::vector<Value> inputs, outputs;
+  std::vector<Ref> bound;      // a heddle.Tensor for each input, or none
   Ref inputInfos, outputInfos; // lists of heddle.NodeArg
   bool isProfiled = false;
 };
@@ -82,6 +84,7 @@ int initialize(PyObject *object, PyObject *arguments, PyObject *) {
     state->outputInfos = Ref::borrow(outputs);
     if (!readInfos(inputs, true, state->inputs) || !readInfos(outputs, false, state->outputs))
       return -1;
+    state->bound.resize(state->inputs.size());
     heddle_status_t *status = api.session_create(
         reinterpret_cast<heddle_module_t *>(uintptr_t(module)), &options, &state->session);
     if (status) {
@@ -162,14 +165,27 @@ bool choose(const State &state, PyObject *names, std::vector<size_t> &chosen) {
   return false;
 }
 
-/// Whether `feeds` is a dict that has what the model takes and nothing else.
+/// Whether `feeds` is a dict that has what the model takes, or has bound, and nothing else.
 bool fits(const State &state, PyObject *feeds) {
-  if (!PyDict_Check(feeds) || size_t(PyDict_Size(feeds)) != state.inputs.size())
+  if (!PyDict_Check(feeds))
     return false;
-  for (const Value &value : state.inputs)
-    if (!PyDict_GetItemWithError(feeds, value.name.get()))
+  Py_ssize_t given = 0;
+  for (size_t i = 0; i < state.inputs.size(); ++i) {
+    if (PyDict_GetItemWithError(feeds, state.inputs[i].name.get()))
+      ++given;
+    else if (!state.bound[i])
       return false;
-  return true;
+  }
+  return given == PyDict_Size(feeds);
+}
+
+/// The names of inputs that are bound.
+Ref boundNames(const State &state) {
+  Ref names(PyList_New(0));
+  for (size_t i = 0; names && i < state.inputs.size(); ++i)
+    if (state.bound[i] && PyList_Append(names.get(), state.inputs[i].name.get()) < 0)
+      return {};
+  return names;
 }
 
 bool feedAll(const State &state, PyObject *given, heddle_tensor_t *tensors, Keep &keep) {
@@ -178,13 +194,19 @@ bool feedAll(const State &state, PyObject *given, heddle_tensor_t *tensors, Keep
     if (PyErr_Occurred())
       return false;
     // Maps, other mappings than dicts, and messages.
-    feeds = Ref(PyObject_CallMethod(arrays, "complete", "OO", given, state.inputInfos.get()));
+    Ref names = boundNames(state);
+    if (!names)
+      return false;
+    feeds = Ref(
+        PyObject_CallMethod(arrays, "complete", "OOO", given, state.inputInfos.get(), names.get()));
     if (!feeds)
       return false;
   }
   for (size_t i = 0; i < state.inputs.size(); ++i) {
     // Held meanwhile: what a value's own code does may take it out of the dict.
     Ref value = Ref::borrow(PyDict_GetItemWithError(feeds.get(), state.inputs[i].name.get()));
+    if (!value && !PyErr_Occurred() && state.bound[i])
+      value = Ref::borrow(state.bound[i].get());
     if (!value) {
       if (!PyErr_Occurred())
         raise(HEDDLE_USAGE, "input '%U' was taken out of the feeds meanwhile",
@@ -277,8 +299,32 @@ bool usePlaces(const State &state, const Places &places, const heddle_tensor_t *
   return true;
 }
 
-PyObject *give(const State &state, size_t i, heddle_tensor_t &tensor, bool isTensor) {
-  if (isTensor && tensor.dtype != HEDDLE_SEQUENCE && !state.outputs[i].isMap)
+/// The form of results: arrays, heddle.Tensors, or tensors of another package.
+struct Form {
+  bool isTensor = false;
+  const Exchange *exchange = nullptr;
+
+  bool read(PyObject *given) {
+    if (!given || !PyType_Check(given))
+      return !given || (isTensor = PyObject_IsTrue(given)) || !PyErr_Occurred();
+    exchange = exchangeOf(reinterpret_cast<PyTypeObject *>(given));
+    if (!exchange)
+      raise(HEDDLE_USAGE,
+            "'tensors' is %S, but True, False or a type that has DLPack's "
+            "__dlpack_c_exchange_api__ is allowed",
+            given);
+    return exchange;
+  }
+};
+
+PyObject *give(const State &state, size_t i, heddle_tensor_t &tensor, const Form &form) {
+  bool isPlain = tensor.dtype != HEDDLE_SEQUENCE && !state.outputs[i].isMap;
+  if (isPlain && form.exchange && tensor.dtype != HEDDLE_STRING) {
+    heddle_tensor_t shared = tensor;
+    Ref owner(wrap(tensor));
+    return owner ? exportDirect(*form.exchange, shared, owner.get()) : nullptr;
+  }
+  if (isPlain && form.isTensor)
     return wrap(tensor);
   Ref made(adopt(tensor, state.outputs[i].kind));
   if (!made || !state.outputs[i].isMap)
@@ -288,7 +334,7 @@ PyObject *give(const State &state, size_t i, heddle_tensor_t &tensor, bool isTen
 }
 
 PyObject *runOnce(const State &state, PyObject *names, PyObject *feeds, PyObject *out,
-                  bool isTensor) {
+                  const Form &form) {
   std::vector<size_t> chosen;
   if (!choose(state, names, chosen))
     return nullptr;
@@ -322,7 +368,7 @@ PyObject *runOnce(const State &state, PyObject *names, PyObject *feeds, PyObject
   for (size_t at = 0; list && at < chosen.size(); ++at) {
     size_t i = chosen[at];
     if (!made[i])
-      made[i] = Ref(give(state, i, results.tensors[i], isTensor));
+      made[i] = Ref(give(state, i, results.tensors[i], form));
     if (!made[i])
       return nullptr;
     PyList_SetItem(list.get(), Py_ssize_t(at), Ref::borrow(made[i].get()).release());
@@ -338,14 +384,40 @@ PyObject *run(PyObject *object, PyObject *const *given, Py_ssize_t count, PyObje
   State *state = stateOf(object);
   if (!state)
     return nullptr;
-  int isTensor = values[4] ? PyObject_IsTrue(values[4]) : 0;
-  if (isTensor < 0)
-    return nullptr;
   try {
-    return runOnce(*state, values[0], values[1], values[3], isTensor);
+    Form form;
+    if (!form.read(values[4]))
+      return nullptr;
+    return runOnce(*state, values[0], values[1], values[3], form);
   } catch (const std::bad_alloc &) {
     return PyErr_NoMemory();
   }
+}
+
+/// _bind(number of an input, heddle.Tensor or None)
+PyObject *bind(PyObject *object, PyObject *arguments) {
+  Py_ssize_t number;
+  PyObject *tensor;
+  State *state = stateOf(object);
+  if (!state || !PyArg_ParseTuple(arguments, "nO", &number, &tensor))
+    return nullptr;
+  if (number < 0 || size_t(number) >= state->bound.size() ||
+      (tensor != Py_None && !tensorIn(tensor))) {
+    PyErr_SetString(PyExc_TypeError, "the number of an input, and a heddle.Tensor or None");
+    return nullptr;
+  }
+  state->bound[size_t(number)] = tensor == Py_None ? Ref() : Ref::borrow(tensor);
+  Py_RETURN_NONE;
+}
+
+PyObject *bound(PyObject *object, void *) {
+  State *state = stateOf(object);
+  Ref made(state ? PyDict_New() : nullptr);
+  for (size_t i = 0; made && i < state->bound.size(); ++i)
+    if (state->bound[i] &&
+        PyDict_SetItem(made.get(), state->inputs[i].name.get(), state->bound[i].get()) < 0)
+      return nullptr;
+  return made.release();
 }
 
 PyObject *handle(PyObject *object, void *) {
@@ -362,8 +434,11 @@ template <Ref State::*infos> PyObject *listOf(PyObject *object, PyObject *) {
 
 PyObject *makeSessionType() {
   static PyGetSetDef properties[] = {
-      {"_handle", handle, nullptr, "address of the heddle_session_t", nullptr}, {}};
+      {"_handle", handle, nullptr, "address of the heddle_session_t", nullptr},
+      {"bound", bound, nullptr, "{name of an input: heddle.Tensor} of what is bound", nullptr},
+      {}};
   static PyMethodDef methods[] = {
+      {"_bind", bind, METH_VARARGS, "Binds one input."},
       {"get_inputs", listOf<&State::inputInfos>, METH_NOARGS, "A list of heddle.NodeArg."},
       {"get_outputs", listOf<&State::outputInfos>, METH_NOARGS, "A list of heddle.NodeArg."},
       {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run)),
@@ -376,7 +451,8 @@ PyObject *makeSessionType() {
        "map\n"
        "takes a dict. `out`, {name: array or anything with __dlpack__}, is memory for results: of\n"
        "the result's type and shape, dense and writable; these results are then the caller's own\n"
-       "objects. `tensors` gives heddle.Tensor, for DLPack, instead of arrays of NumPy.\n"
+       "objects. `tensors` gives heddle.Tensor, for DLPack, instead of arrays of NumPy; a type\n"
+       "such as torch.Tensor, which has DLPack's functions for C, gives objects of that.\n"
        "`run_options` is not looked at. Any number of threads may run one session at once."},
       {},
   };

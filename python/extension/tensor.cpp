@@ -50,9 +50,11 @@ PyObject *make(PyTypeObject *, PyObject *arguments, PyObject *keywords) {
   PyObject *held = made->keep->last();
   if (held && tensorIn(held))
     made->isWritable = isWritable(held);
+  else if (!held)
+    made->isWritable = made->keep->isLastWritable();
   else
     made->isWritable =
-        held && PyArray_Check(held) && PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject *>(held));
+        PyArray_Check(held) && PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject *>(held));
   return owned.release();
 }
 

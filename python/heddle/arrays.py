@@ -108,15 +108,16 @@ def split_maps(feeds, infos):
     return split
 
 
-def complete(feeds, infos):
-    """The dict of all inputs that a run takes, from feeds that are not that already."""
+def complete(feeds, infos, bound=()):
+    """The dict of all inputs that a run takes, but for those that are bound, from feeds that are
+    not that already."""
     if not isinstance(feeds, Mapping):
         raise UsageError(
             f"the feeds are a {type(feeds).__name__}, but {{name of an input: array}} is allowed"
         )
     feeds = split_maps(feeds, infos)
     known = [info.name for info in infos]
-    missing = [name for name in known if name not in feeds]
+    missing = [name for name in known if name not in feeds and name not in bound]
     wrong = [name for name in feeds if name not in known]
     if missing or wrong:
         raise UsageError(
@@ -126,7 +127,7 @@ def complete(feeds, infos):
             + (f" {wrong} are not known" if wrong else "")
             + f"; the model takes {known}"
         )
-    return {name: feeds[name] for name in known}
+    return {name: feeds[name] for name in known if name in feeds}
 
 
 def feed(value, info):

@@ -76,6 +76,23 @@ def _shape_of(tensor, info):
     return None if library.UNKNOWN in shape else shape
 
 
+def _bindable(value, info):
+    """The value as a heddle.Tensor that the input takes."""
+    if info.kind != library.TENSOR or info.dtype == arrays.STRING or info.encoding != library.DENSE:
+        raise UsageError(f"input '{info.name}' is {info.type}: tensors of numbers may be bound")
+    if info.shares >= 0:
+        raise UsageError(f"input '{info.name}' is a buffer that a run writes: feed it to each run")
+    tensor = library.extension.Tensor(value, info.name, info.dtype, info.kind)
+    if tensor.number != info.dtype:
+        raise UsageError(f"input '{info.name}': its elements are {tensor.dtype}, but "
+                         f"{arrays.DTYPES[info.dtype][1]} is allowed")
+    if len(tensor.shape) != info.rank or any(
+            isinstance(want, int) and want != size for size, want in zip(tensor.shape, info.shape)):
+        raise UsageError(f"input '{info.name}': its shape is {list(tensor.shape)}, but "
+                         f"{info.shape} is allowed")
+    return tensor
+
+
 class Module(library.Held):
     """A compiled model. Sessions run it; `module.run` does so with a session of its own, which
     has `threads` threads (None: all that the process may use)."""
@@ -153,12 +170,27 @@ class Session(library.Held, library.extension.Session):
         """{name: shape} of the results for these feeds, whose elements are not looked at. None for
         a shape known only at run time, a list, or an optional result."""
         inputs, outputs = self.get_inputs(), self.get_outputs()
-        feeds = arrays.complete(feeds, inputs)
+        bound = self.bound
+        feeds = {**bound, **arrays.complete(feeds, inputs, bound)}
         fed = [arrays.feed(feeds[info.name], info) for info in inputs]
         given = (library.Tensor * len(inputs))(*(tensor for tensor, _ in fed))
         found = (library.Tensor * len(outputs))()
         call("heddle_session_output_shapes", self._handle, given, len(inputs), found, len(outputs))
         return {info.name: _shape_of(tensor, info) for tensor, info in zip(found, outputs)}
+
+    def bind(self, tensors):
+        """Feeds these to each run from now on, {name: array}, unless a run is given others; None
+        ends it. The type and the sizes are checked now, and memory that is dense is read where it
+        lies, so a change of it is seen; the rest is copied."""
+        places = {info.name: (i, info) for i, info in enumerate(self.get_inputs())}
+        made = {}
+        for name, value in tensors.items():
+            if name not in places:
+                raise UsageError(f"no input is called '{name}'; there are {[*places]}")
+            number, info = places[name]
+            made[number] = value if value is None else _bindable(value, info)
+        for number, tensor in made.items():
+            self._bind(number, tensor)
 
     def seed(self, number):
         """The next run draws its random numbers from this seed (0 to 2^64 - 1), those after it from

@@ -38,14 +38,17 @@ if "avx512_bf16" not in Path("/proc/cpuinfo").read_text():
 LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
-    "python ragged_search.py": "test/examples", "python train_digits.py": "test/examples",
-    "python chat.py": "test/examples", "trainer = Trainer(network.Gpt2": "test/examples",
+    "python ragged_search.py": "test/examples", "python torch_compile.py": "test/examples",
+    "python train_digits.py": "test/examples", "python chat.py": "test/examples",
+    "trainer = Trainer(network.Gpt2": "test/examples",
     "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
     "--math bf16 ": "few machines multiply bf16",
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
     "heddle serve": "test/serve", "curl ": "test/serve",
+    "torch.compile(model, backend=\"heddle\")       #": "docs/guide/torch.md",
+    "torch.onnx.export(net": "PyTorch's exporter needs packages of its own",
     "heddle completion": "test/cli/terminal_test.py"}
 
 
@@ -182,6 +185,7 @@ def carry_out(kind, text, place, folder, names):
     elif kind == "python":
         if "torch" in text:
             pytest.importorskip("torch")
+            import heddle.torch  # noqa: F401: an installed Heddle is known without it
         for pattern, shorter in SHORTER:
             text = pattern.sub(shorter, text)
         exec(compile(text, place, "exec"), names)

@@ -264,6 +264,12 @@ def test_bad_buffers(model):
     refused(cached, f"ends at {CAPACITY}", mask=ones(1, CAPACITY + 1))
 
 
+def test_buffers_are_not_bound(model):
+    session = package.Session(package.compile(model, kv_cache=CAPACITY))
+    with pytest.raises(package.UsageError, match="'past_k' is a buffer that a run writes"):
+        session.bind(buffers(1))
+
+
 @pytest.mark.parametrize("options, says", [
     (("--kv-cache", "-1"), "--kv-cache"),
     (("--kv-cache", "40", "--training", "recipe.json"), "'--kv-cache' is for generation, but"),
