@@ -38,8 +38,8 @@ def test_help_of_a_command(command):
     (["comple"], "unknown command 'comple'; did you mean 'compile'?"),
     (["xyzzy"],
      "unknown command 'xyzzy'\nnote: known: compile, run, verify, bench, compare, plan, "
-     "explain, tune,"
-     " train, quantize, cost, cards, cache, config, ops, fuzz, reduce, completion, help"),
+     "explain, tune, train, quantize, generate, serve, cost, cards, cache, config, ops, fuzz, "
+     "reduce, completion, help"),
     (["help", "rum"], "unknown command 'rum'; did you mean 'run'?"),
     (["run"], "heddle run: MODEL is required"),
     (['run', 'm.onnx', '--inptu', 'x'],
