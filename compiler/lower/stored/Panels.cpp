@@ -77,24 +77,27 @@ void StoredPanels::pack(ArrayRef<int64_t> columns) {
     scales = packParameters(stored.getScales(), columns, 0);
   std::vector<char> packed(columns.size() / this->width() * rows * rowBytes(), 0);
   char *target = packed.data();
-  for (size_t first = 0; first < columns.size(); first += this->width())
-    for (int64_t k = 0; k < rows; ++k, target += rowBytes())
-      for (auto [place, column] : llvm::enumerate(columns.slice(first, this->width()))) {
+  const int64_t all = stored.getColumns(), size = rowBytes(), ofPanel = this->width();
+  std::vector<std::pair<int64_t, int64_t>> halves; // the byte of a place of 4 bits, and its shift
+  for (int64_t place = 0; place < ofPanel; ++place) {
+    // The vectors of a pair share bytes: the first has their low halves.
+    int64_t vector = place / lanes();
+    halves.push_back({vector / 2 * lanes() + place % lanes(), vector % 2 * 4});
+  }
+  for (size_t first = 0; first < columns.size(); first += ofPanel)
+    for (int64_t k = 0; k < rows; ++k, target += size)
+      for (int64_t place = 0; place < ofPanel; ++place) {
+        int64_t column = columns[first + place];
         if (column < 0)
           continue;
-        const char *code = from.data() + (k * stored.getColumns() + column) * width;
+        const char *code = from.data() + (k * all + column) * width;
         if (bits == 16) {
           std::memcpy(target + place * 2, code, 2);
           continue;
         }
         int64_t value = number[static_cast<uint8_t>(*code)] - base;
-        if (bits == 8) {
-          target[place] = static_cast<char>(value);
-          continue;
-        }
-        // The vectors of a pair share bytes: the first has their low halves.
-        int64_t vector = place / lanes(), byte = vector / 2 * lanes() + place % lanes();
-        target[byte] = static_cast<char>(target[byte] | value << vector % 2 * 4);
+        auto [byte, shift] = bits == 8 ? std::pair(place, int64_t(0)) : halves[place];
+        target[byte] = static_cast<char>(target[byte] | value << shift);
       }
   codes = kernel.addData(std::move(packed));
 }

@@ -78,12 +78,14 @@ static void importMatMulNBits(Node &n) {
            Twine(rows) + ", " + Twine(depth) + ", " + Twine(block) + " and " + Twine(bits));
   if (n.has(4))
     refuse("'g_idx' is not supported");
+  if (rankOf(n.in(1)) < 1)
+    refuse("the weights must have a rank of at least 1");
   Value a = n.in(0);
   Type element = elementOf(a), wide = wideType(n, element);
   int64_t blocks = (depth + block - 1) / block;
   DimVector split = {Dim(rows), Dim(blocks), Dim(block)}, single = {Dim(rows), Dim(blocks), Dim(1)};
-  Value weights = n.reshape(n.in(1), {Dim(rows), Dim(blocks), Dim(block * bits / 8)});
-  weights = n.cast(n.reshape(bits == 8 ? weights : unpackBits(n, weights, bits), split), wide);
+  Value weights = bits == 8 ? n.in(1) : unpackBits(n, n.in(1), bits);
+  weights = n.cast(n.reshape(weights, split), wide);
   Value zero = n.scalar(wide, static_cast<double>(int64_t(1) << (bits - 1)));
   if (n.has(3) && isFloat(n.in(3))) {
     zero = n.reshape(n.cast(n.in(3), wide), single);

@@ -2,6 +2,7 @@
 
 #include "compiler/onnx/ops/Quantization.h"
 
+#include "compiler/graph/Constants.h"
 #include "compiler/onnx/Table.h"
 #include "compiler/onnx/ops/Products.h"
 
@@ -88,8 +89,26 @@ Value repeatBlocks(Emitter &e, Value x, int64_t block, int64_t axis, const Dim &
   return e.sliceAlong(e.reshape(x, dims), axis, Dim(0), whole);
 }
 
+/// The numbers of a constant's bytes, made here: there may be billions of them.
+static Value unpackedConstant(Emitter &e, ConstantOp constant, const DimVector &dims,
+                              int64_t bits) {
+  std::vector<char> storage, numbers;
+  ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+  numbers.reserve(bytes.size() * 8 / bits);
+  for (char byte : bytes)
+    for (int64_t shift = 0; shift < 8; shift += bits)
+      numbers.push_back(static_cast<char>(static_cast<uint8_t>(byte) >> shift & ((1 << bits) - 1)));
+  return e.constant(graph::constantAttr(
+      cast<RankedTensorType>(e.tensor(dims, elementOf(constant.getResult()))), numbers));
+}
+
 Value unpackBits(Emitter &e, Value x, int64_t bits) {
   Type byte = elementOf(x);
+  DimVector dims = dimsOf(x);
+  dims.back() = dims.back() * Dim(8 / bits);
+  if (auto constant = x.getDefiningOp<ConstantOp>();
+      constant && byte.isUnsignedInteger(8) && valueRefusal(constant.getValue()).empty())
+    return unpackedConstant(e, constant, dims, bits);
   SmallVector<Value> parts;
   int64_t last = rankOf(x);
   for (int64_t shift = 0; shift < 8; shift += bits) {
@@ -97,8 +116,6 @@ Value unpackBits(Emitter &e, Value x, int64_t bits) {
     Value low = e.binary<BitAndOp>(moved, e.integerScalar(byte, (1 << bits) - 1));
     parts.push_back(e.unsqueeze(low, {last}));
   }
-  DimVector dims = dimsOf(x);
-  dims.back() = dims.back() * Dim(8 / bits);
   return e.reshape(e.concat(parts, last), dims);
 }
 
