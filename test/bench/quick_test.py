@@ -13,7 +13,7 @@ from bench.__main__ import BENCHMARKS
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUND = ROOT / "build" / "bench" / "quick" / "kernels"
-LARGE = {"torch", "transformers", "lightgbm", "openvino"}
+LARGE = {"torch", "transformers", "lightgbm", "onnx_ir", "openvino"}
 
 pytestmark = pytest.mark.usefixtures("compiler")
 
