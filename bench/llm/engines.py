@@ -17,9 +17,8 @@ class Heddle:
         from heddle.generate.cache import Cache
 
         self._cache, self._past = Cache(self.layout), past
-        for kept in self._cache._kept:
-            kept[:, :, :past] = np.random.default_rng(0).standard_normal(
-                kept[:, :, :past].shape, np.float32)
+        random = np.random.default_rng(0)
+        self._cache.fill(past, lambda shape: random.standard_normal(shape, np.float32))
 
     def token(self):
         self._cache.lengths[:] = self._past
@@ -54,11 +53,10 @@ class OnnxRuntime:
     def start(self, past):
         import onnxruntime
 
-        self._past, self._values = past, {}
+        self._past, self._values, random = past, {}, np.random.default_rng(0)
         for each in self._pasts:
             kept = np.zeros((1, each.shape[1], self._context, each.shape[3]), np.float32)
-            kept[:, :, :past] = np.random.default_rng(0).standard_normal(
-                kept[:, :, :past].shape, np.float32)
+            kept[:, :, :past] = random.standard_normal(kept[:, :, :past].shape, np.float32)
             self._values[each.name] = onnxruntime.OrtValue.ortvalue_from_numpy(kept)
 
     def _run(self, tokens, total):
@@ -97,7 +95,7 @@ class Genai:
         options = self._library.GeneratorParams(self._model)
         options.set_search_options(max_length=self._context, min_length=self._context)
         self._generator = None  # one cache at a time
-        self._generator = self._library.Generator(options and self._model, options)
+        self._generator = self._library.Generator(self._model, options)
         self._generator.append_tokens(np.full(length, WORD, np.int32))
 
     def start(self, past):

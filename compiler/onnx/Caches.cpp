@@ -47,6 +47,20 @@ static bool isIdentity(const proto::NodeProto &node) {
          (node.op_type() == "Identity" || node.op_type() == "Concat");
 }
 
+/// Counts reads of names by nodes and by the graphs in them.
+static void countReads(const proto::GraphProto &graph, llvm::StringMap<int64_t> &reads) {
+  for (const auto &node : graph.node()) {
+    for (const std::string &name : node.input())
+      ++reads[name];
+    for (const auto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        countReads(attribute.g(), reads);
+      for (const auto &inner : attribute.graphs())
+        countReads(inner, reads);
+    }
+  }
+}
+
 Caches cachesOf(const proto::GraphProto &graph) {
   llvm::StringMap<int64_t> ranks, reads;
   llvm::StringMap<std::string> same; // inputs, by other names that they have
@@ -56,12 +70,10 @@ Caches cachesOf(const proto::GraphProto &graph) {
       ranks[input.name()] = input.type().tensor_type().shape().dim_size();
   for (const auto &output : graph.output())
     outputs.insert(output.name());
-  for (const auto &node : graph.node()) {
-    for (const std::string &name : node.input())
-      ++reads[name];
+  countReads(graph, reads);
+  for (const auto &node : graph.node())
     if (isIdentity(node) && ranks.contains(node.input(0)))
       same[node.output(0)] = node.input(0);
-  }
   Caches caches;
   for (const auto &node : graph.node())
     for (auto [past, present, isAsLong] : pairsOf(node)) {
@@ -76,6 +88,7 @@ Caches cachesOf(const proto::GraphProto &graph) {
       if (outputs.contains(input) || axis < 1 || axis + 1 >= rank ||
           (isAsLong ? !isGiven : reads.lookup(input) != 1))
         continue;
+      caches.extenders.insert(&node);
       ++caches.pasts.try_emplace(input, Caches::Past{axis, isAsLong}).first->second.extended;
       if (isGiven)
         caches.presents[node.output(present)] = input;

@@ -14,7 +14,8 @@ struct Caches {
     bool isAsLong;    // as there are past tokens; else the model takes buffers of any capacity
     int extended = 0; // by so many nodes
   };
-  llvm::StringMap<Past> pasts;           // by the inputs that hold them
+  llvm::StringMap<Past> pasts; // by the inputs that hold them
+  llvm::DenseSet<const proto::NodeProto *> extenders;
   llvm::StringMap<std::string> presents; // inputs, by the outputs that are these and new tokens
 };
 

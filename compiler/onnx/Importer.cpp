@@ -110,7 +110,7 @@ private:
     Scope scope;
     scope.opsets = &opsets;
     checkOptions(graph);
-    findCaches(graph);
+    findCaches(graph, reader);
     llvm::StringSet<> initializers;
     for (const auto &tensor : graph.initializer())
       initializers.insert(tensor.name());
@@ -175,10 +175,11 @@ private:
     }
   }
 
-  void findCaches(const proto::GraphProto &graph) {
+  void findCaches(const proto::GraphProto &graph, Reader &reader) {
     if (!options.kvCache)
       return;
     caches = cachesOf(graph);
+    reader.extenders = caches.extenders;
     constexpr StringLiteral kWayOut =
         "leave '--kv-cache' out, and give present outputs back as past inputs";
     for (const auto &past : caches.pasts)

@@ -110,8 +110,9 @@ public:
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
   llvm::DenseMap<Value, MapInput> maps; // indexed by the values of their keys
-  /// Arguments that a run extends where they lie, by the pasts in them.
+  /// Arguments that a run extends where they lie, by the pasts in them, and the nodes that do.
   llvm::DenseMap<Value, Value> buffers;
+  llvm::DenseSet<const proto::NodeProto *> extenders;
   StringTable strings;
   /// Updated running statistics of a model that trains, by the constants that hold the current
   /// ones.

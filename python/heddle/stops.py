@@ -1,10 +1,13 @@
-"""stops: signals that end a command.
+"""stops: ends of a command: errors of its user's, signals, and readers that leave.
 
 SPDX-License-Identifier: Apache-2.0
 """
 
+import os
 import signal
 import sys
+
+from . import library
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -38,3 +41,30 @@ class Stops:
         """Leaves further signals without effect, until the interpreter has ended."""
         for number in SIGNALS:
             signal.signal(number, signal.SIG_IGN)
+
+
+def exit_code(program, action, stopped=None):
+    """The exit code of a command that is `action(tell, stops)`. `stopped` gets the exception of a
+    signal and `tell`, which writes a line of the program."""
+    stops = Stops()
+
+    def tell(text):
+        print(f"{program}: {text}", file=sys.stderr, flush=True)
+
+    try:
+        action(tell, stops)
+        return 0
+    except library.Error as error:
+        tell(error)
+        return error.code
+    except MemoryError as error:
+        tell(f"out of memory: {error}")
+        return library.LimitError.code
+    except BrokenPipeError:  # nobody reads on
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt as error:
+        stops.ignore()
+        if stopped:
+            stopped(error, tell)
+        return 128 + (stops.number or signal.SIGINT)

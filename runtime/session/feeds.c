@@ -210,12 +210,18 @@ static int64_t bytesOf(const heddle_tensor_t *tensor) {
 /* A buffer that the run writes may not overlap another input. */
 static void checkBuffers(const heddle_executable_t *executable, const heddle_tensor_t *inputs,
                          heddle_text_t *problems) {
-  for (int32_t i = 0; i < executable->input_count; ++i)
-    for (int32_t j = 0; isBuffer(executable->inputs, i) && j < executable->input_count; ++j)
-      if (j != i && (j < i || !isBuffer(executable->inputs, j)) &&
-          overlaps(&inputs[i], bytesOf(&inputs[i]), &inputs[j], bytesOf(&inputs[j])))
+  for (int32_t i = 0; i < executable->input_count; ++i) {
+    if (!isBuffer(executable->inputs, i))
+      continue;
+    int64_t bytes = bytesOf(&inputs[i]);
+    uintptr_t end = (uintptr_t)inputs[i].data + (uintptr_t)bytes;
+    for (int32_t j = 0; j < executable->input_count; ++j)
+      if (j != i && (uintptr_t)inputs[j].data < end &&
+          (j < i || !isBuffer(executable->inputs, j)) &&
+          overlaps(&inputs[i], bytes, &inputs[j], bytesOf(&inputs[j])))
         heddle_text_add(problems, "\n  input '%s': it overlaps input '%s', but the run writes it",
                         executable->inputs[i].name, executable->inputs[j].name);
+  }
 }
 
 heddle_status_t *heddle_feeds_bind(const heddle_module_t *module, const heddle_tensor_t *inputs,

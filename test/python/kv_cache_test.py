@@ -232,6 +232,29 @@ def test_another_input_says_how_long_the_past_is(tmp_path):
     np.testing.assert_array_equal(kept["past_v"][:, :, 9:13], feeds["new_v"])
 
 
+def test_a_branch_does_not_extend_it(tmp_path):
+    """Another Concat of the past, in a graph of the model's, is one of its own."""
+    model = appending("concat")
+    branches = {
+        name: onnx.helper.make_graph(
+            [onnx.helper.make_node("Concat", ["past_k", other], [name], axis=2)], name, [],
+            [onnx.helper.make_tensor_value_info(name, 1, ["b", 2, "r", 16])])
+        for name, other in (("then_branch", "new_v"), ("else_branch", "q"))}
+    model.graph.node.append(onnx.helper.make_node("If", ["chosen"], ["more"], **branches))
+    model.graph.input.append(onnx.helper.make_tensor_value_info("chosen", 9, []))
+    model.graph.output.append(onnx.helper.make_tensor_value_info("more", 1, ["b", 2, "r", 16]))
+    cached = package.compile(save(model, tmp_path / "m.onnx"), kv_cache=32)
+    for chosen, other in ((True, "new_v"), (False, "q")):
+        kept = {name: draw(1, 2, 32, 16) for name in ("past_k", "past_v")}
+        feeds = {name: draw(1, 2, 4, 16, seed=place)
+                 for place, name in enumerate(("q", "new_k", "new_v"))}
+        _, more = cached.run(None, {**feeds, **kept, "chosen": np.array(chosen),
+                                    "past_length": np.array([5])})
+        np.testing.assert_array_equal(kept["past_k"][:, :, 5:9], feeds["new_k"])
+        np.testing.assert_array_equal(
+            more, np.concatenate([kept["past_k"][:, :, :5], feeds[other]], 2))
+
+
 def test_two_nodes_that_extend_one_past(tmp_path):
     model = appending("concat")
     model.graph.node.append(onnx.helper.make_node("Concat", ["past_k", "q"], ["more"], axis=2))

@@ -45,7 +45,7 @@ def test_a_signal_lets_answers_end(folder, number):
 
 
 def test_refusals(folder, capsys, monkeypatch):
-    monkeypatch.setattr(program, "Stops", lambda: None)  # signals are of the process of the tests
+    monkeypatch.setattr("heddle.stops.Stops", lambda: None)  # the tests have signals
     assert program.main(["/nowhere/model"]) == USAGE
     assert "heddle serve: '/nowhere/model': there is no such file" in capsys.readouterr().err
     with socket.socket() as taken:

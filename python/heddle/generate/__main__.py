@@ -6,13 +6,11 @@ SPDX-License-Identifier: Apache-2.0
 
 import argparse
 import dataclasses
+import functools
 import json
-import os
-import signal
 import sys
 
-from .. import library
-from ..stops import Stops
+from ..stops import exit_code
 from .generator import Generator
 
 NUMBERS = (("temperature", float, "0: always the likeliest token (default)"),
@@ -132,27 +130,8 @@ def _run(options, tell, stops):
 
 def main(arguments=None, program="heddle generate"):
     options = parser_of(program).parse_args(sys.argv[1:] if arguments is None else arguments)
-
-    def tell(text):
-        print(f"{program}: {text}", file=sys.stderr)
-
-    stops = Stops()
-    try:
-        _run(options, tell, stops)
-        return 0
-    except library.Error as error:
-        tell(error)
-        return error.code
-    except MemoryError as error:
-        tell(f"out of memory: {error}")
-        return 4
-    except BrokenPipeError:  # nobody reads on
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except KeyboardInterrupt:
-        stops.ignore()
-        print(file=sys.stderr)
-        return 128 + (stops.number or signal.SIGINT)
+    return exit_code(program, functools.partial(_run, options),
+                     lambda error, tell: print(file=sys.stderr))
 
 
 if __name__ == "__main__":

@@ -118,14 +118,6 @@ def check_tokens(facts, tokens, before=0):
     return tokens
 
 
-def row_of(cache, number):
-    """A cache of one row of another, a copy."""
-    made = Cache(cache.layout, 0)
-    made.join([cache])
-    made.select([number])
-    return made
-
-
 class Prefill:
     """A prompt on its way into a cache of its own, piece by piece. A cache that is given has its
     first tokens already."""
@@ -178,7 +170,7 @@ class Batch:
                  if isinstance(piece, Exception) or piece.reason is not None}
         for i, (text, piece) in enumerate(made):
             if not isinstance(piece, Exception) and piece.reason is not None:
-                ends(text.tokens[:int(self._cache.lengths[i])], row_of(self._cache, i))
+                ends(text.tokens[:int(self._cache.lengths[i])], self._cache.row(i))
         self._keep([i for i, text in enumerate(self.texts) if id(text) not in ended])
         return made
 

@@ -54,17 +54,18 @@ class Layout:
 
 
 class Cache:
-    """Keys and values of the rows of a batch; `lengths` are the tokens that each has."""
+    """Keys and values of the rows of a batch; `lengths` are the tokens that each has. There may be
+    room for more rows, so that rows come and go without new buffers."""
 
     def __init__(self, layout, rows=1):
         self.layout = layout
         self.lengths = np.zeros(rows, np.int64)
-        self._kept = layout.buffers(rows)
+        self._room, self._used = layout.buffers(rows), np.zeros(rows, np.int64)
 
     def run(self, tokens, last=1):
         """Logits [rows, last, words] of the last ones of n more tokens a row, [rows, n]."""
         tokens = np.ascontiguousarray(tokens, np.int64)
-        count = tokens.shape[1]
+        rows, count = tokens.shape
         after, layout = self.lengths + count, self.layout
         feeds = {INPUTS: tokens,
                  MASK: (np.arange(after.max()) < after[:, None]).astype(np.int64)}
@@ -74,31 +75,54 @@ class Cache:
             feeds[LENGTH] = self.lengths[:1]
         if layout.takes_last:
             feeds[LAST] = np.arange(count - last, count)
-        feeds |= {info.name: kept for info, kept in zip(layout.pasts, self._kept)}
+        feeds |= {info.name: room[:rows] for info, room in zip(layout.pasts, self._room)}
+        self._used[:rows] = np.maximum(self._used[:rows], after)
         logits, = layout.session.run([LOGITS], feeds)
         self.lengths = after
         return logits[:, -last:]
+
+    def fill(self, length, draw):
+        """Has `length` tokens in each row, of keys and values that `draw(shape)` gives."""
+        for room in self._room:
+            room[:, :, :length] = draw(room[:, :, :length].shape)
+        self.lengths[:] = self._used[:] = length
 
     def rewind(self, length):
         """Forgets what the rows have beyond `length` tokens."""
         self.lengths = np.minimum(self.lengths, length)
 
     def select(self, rows):
-        """Leaves these rows, numbers of rows of now."""
-        self._gather([(self, rows)])
+        """Leaves these rows, numbers of rows of now in rising order."""
+        for place, row in enumerate(rows):
+            if place < row:
+                self._take(place, self, row)
+        self.lengths = self.lengths[:len(rows)].copy()
+
+    def row(self, number):
+        """A cache of one row, a copy."""
+        made = Cache(self.layout)
+        made._take(0, self, number)
+        return made
 
     def join(self, others):
         """Adds the rows of other caches."""
-        self._gather([(each, range(len(each.lengths))) for each in (self, *others)])
+        before = len(self.lengths)
+        rows = [(each, row) for each in others for row in range(len(each.lengths))]
+        count = before + len(rows)
+        if count > len(self._used):
+            grown = Cache(self.layout, max(count, 2 * before))
+            for row in range(before):
+                grown._take(row, self, row)
+            self._room, self._used = grown._room, grown._used
+        self.lengths = np.concatenate([self.lengths, np.zeros(len(rows), np.int64)])
+        for place, (each, row) in enumerate(rows, before):
+            self._take(place, each, row)
 
-    def _gather(self, parts):
-        """Takes rows of caches in place of those of now."""
-        lengths = np.concatenate([each.lengths[list(rows)] for each, rows in parts])
-        made, longest = self.layout.buffers(len(lengths)), int(lengths.max(initial=0))
-        for i, buffer in enumerate(made):
-            at = 0
-            for each, rows in parts:
-                for row in rows:
-                    buffer[at, :, :longest] = each._kept[i][row, :, :longest]
-                    at += 1
-        self.lengths, self._kept = lengths, made
+    def _take(self, place, other, row):
+        """Copies a row of a cache. What was there before is 0: a longer row beside it makes a run
+        read it, and a weight of 0 times NaN were NaN."""
+        length = other.lengths[row]
+        for mine, theirs in zip(self._room, other._room):
+            mine[place, :, :length] = theirs[row, :, :length]
+            mine[place, :, length:self._used[place]] = 0
+        self.lengths[place] = self._used[place] = length

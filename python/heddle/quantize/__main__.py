@@ -5,12 +5,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import argparse
+import functools
 import json
-import signal
 import sys
 
-from .. import library
-from ..stops import Stops
+from ..stops import exit_code
 from ..training.checkpoint import check_place, write_proto
 from . import quantize
 from .settings import add_flags, given
@@ -67,24 +66,11 @@ def main(arguments=None, program="heddle quantize"):
     if not options.output.endswith(".onnx"):
         parser.error(f"'{options.output}' must end in .onnx")
 
-    def tell(text):
-        print(f"{program}: {text}", file=sys.stderr)
-
-    stops = Stops()
-    try:
-        _run(options, tell, stops)
-        return 0
-    except library.Error as error:
-        tell(error)
-        return error.code
-    except MemoryError as error:
-        tell(f"out of memory: {error}")
-        return 4
-    except KeyboardInterrupt as error:
-        stops.ignore()
+    def stopped(error, tell):
         if not isinstance(error, Stopped):
             tell("stopped; nothing was written")
-        return 128 + (stops.number or signal.SIGINT)
+
+    return exit_code(program, functools.partial(_run, options), stopped)
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import argparse
+import functools
 import sys
 import threading
 
 from .. import library
 from ..generate.model import open_model
-from ..stops import Stops
+from ..stops import exit_code
 from .engine import Engine
 from .web import Server
 
@@ -86,23 +87,7 @@ def _run(options, tell, stops):
 
 def main(arguments=None, program="heddle serve"):
     options = parser_of(program).parse_args(sys.argv[1:] if arguments is None else arguments)
-
-    def tell(text):
-        print(f"{program}: {text}", file=sys.stderr, flush=True)
-
-    stops = Stops()
-    try:
-        _run(options, tell, stops)
-        return 0
-    except library.Error as error:
-        tell(error)
-        return error.code
-    except MemoryError as error:
-        tell(f"out of memory: {error}")
-        return 4
-    except KeyboardInterrupt:
-        stops.ignore()
-        return 128 + (stops.number or 2)
+    return exit_code(program, functools.partial(_run, options))
 
 
 if __name__ == "__main__":

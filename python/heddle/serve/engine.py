@@ -11,7 +11,7 @@ import threading
 import time
 
 from .. import library
-from ..generate.batch import Batch, Piece, Prefill, Text, row_of
+from ..generate.batch import Batch, Piece, Prefill, Text
 
 PREFILL = 128  # tokens of a prompt between two steps
 LEAST_SHARED = 8  # tokens, for which the keys of an earlier text are taken up
@@ -188,7 +188,7 @@ class Engine:
         tokens, cache = self._kept[at]
         if shared[at] == len(tokens):
             del self._kept[at]
-        made = row_of(cache, 0)
+        made = cache.row(0)
         made.rewind(most)
         self.counts.add("reused_tokens", most)
         return made

@@ -23,7 +23,7 @@ Value extendBuffer(Node &n, Value buffer, Value fresh, int64_t axis, Value place
 
 Value appendToPast(Node &n, Value past, Value fresh, int64_t axis) {
   Value buffer = n.reader.buffers.lookup(past);
-  if (!buffer)
+  if (!buffer || !n.reader.extenders.contains(&n.message))
     return n.concat({past, fresh}, axis);
   DimVector lead = dimsOf(fresh);
   lead.truncate(axis + 1);

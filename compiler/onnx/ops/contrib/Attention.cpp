@@ -209,7 +209,7 @@ static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))
     return fresh;
   Value past = n.in(i);
-  if (n.reader.buffers.contains(past)) {
+  if (n.reader.extenders.contains(&n.message) && n.reader.buffers.contains(past)) {
     Value places = n.unsqueeze(batch.positions, {1});
     return n.sliceAlong(extendBuffer(n, past, fresh, 2, places), 2, Dim(0), batch.total);
   }
