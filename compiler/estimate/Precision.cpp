@@ -5,6 +5,7 @@
 #include "compiler/estimate/Seconds.h"
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
+#include "compiler/mechanism/Extents.h"
 #include "compiler/mechanism/Product.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -21,20 +22,59 @@ std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops op
   return mechanism::whyNotShort(mechanism, ops);
 }
 
-Precision precisionOf(graph::GroupOp group, const program::Machine &machine) {
-  Block &body = group.getBody().front();
-  SmallVector<Operation *> ops = mechanism::opsOf(body);
-  auto valueOf = [&](const graph::Dim &dim) {
+static auto typicalSizes(graph::GroupOp group) {
+  return [group](const graph::Dim &dim) {
     return static_cast<double>(graph::typicalSize(group, dim));
   };
-  Work work = workOf(ops, body.getTerminator()->getOperands(), valueOf);
-  double exact = secondsOf(work, machine);
-  double rounded = secondsOf(shortened(work, ops, valueOf), machine);
+}
+
+/// Multiplications of whole registers, two operations each, and elements of rows that are packed
+/// for them.
+static std::pair<double, double>
+matricesOf(ArrayRef<Operation *> ops, llvm::function_ref<double(const graph::Dim &)> valueOf) {
+  constexpr double kRows = 16, kDepth = 32;
+  auto whole = [](double size, double of) { return std::ceil(size / of) * of; };
+  double operations = 0, packed = 0;
+  for (Operation *op : llvm::make_filter_range(ops, graph::isContraction)) {
+    mechanism::Extents extents = mechanism::extentsOfProduct(op);
+    double rows = valueOf(extents.batches) * whole(valueOf(extents.rows), kRows);
+    double depth = whole(valueOf(extents.depth), kDepth);
+    operations += 2 * rows * depth * whole(valueOf(extents.columns), kRows);
+    packed += rows * depth;
+  }
+  return {operations, packed};
+}
+
+static Precision compare(graph::GroupOp group, double exact, double rounded) {
   auto least = static_cast<double>(thresholdAt(group, kShortSaving));
   return {least == 0 || 100 * (exact - rounded) >= least * exact,
           llvm::formatv("a roofline gives it {0:f1} us with factors of bf16, and {1:f1} us with "
                         "those of f32",
                         1e6 * rounded, 1e6 * exact)};
+}
+
+Precision precisionOf(graph::GroupOp group, const program::Machine &machine) {
+  Block &body = group.getBody().front();
+  SmallVector<Operation *> ops = mechanism::opsOf(body);
+  auto valueOf = typicalSizes(group);
+  Work work = workOf(ops, body.getTerminator()->getOperands(), valueOf);
+  return compare(group, secondsOf(work, machine),
+                 secondsOf(shortened(work, ops, valueOf), machine));
+}
+
+Precision precisionOfMatrices(graph::GroupOp group, const program::Machine &machine, double share) {
+  constexpr double kPacking = 0.5; // operations of an element, measured
+  Block &body = group.getBody().front();
+  SmallVector<Operation *> ops = mechanism::opsOf(body);
+  auto valueOf = typicalSizes(group);
+  Work exact = workOf(ops, body.getTerminator()->getOperands(), valueOf);
+  Work rounded = shortened(exact, ops, valueOf);
+  auto [operations, packed] = matricesOf(ops, valueOf);
+  rounded.shorts = 0;
+  rounded.matrices = operations;
+  rounded.others += kPacking * packed;
+  exact.products *= share;
+  return compare(group, secondsOf(exact, machine), secondsOf(rounded, machine));
 }
 
 } // namespace heddle::estimate

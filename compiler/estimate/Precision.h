@@ -22,6 +22,10 @@ struct Precision {
 /// machine that emulates products of bf16 counts as one that has them.
 Precision precisionOf(graph::GroupOp group, const program::Machine &machine);
 
+/// Asks about products in registers that hold matrices, which the machine has. With factors of f32,
+/// the group multiplies `share` as often as its products say.
+Precision precisionOfMatrices(graph::GroupOp group, const program::Machine &machine, double share);
+
 } // namespace heddle::estimate
 
 #endif // HEDDLE_ESTIMATE_PRECISION_H

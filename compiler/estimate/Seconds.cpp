@@ -55,7 +55,7 @@ Work shortened(Work work, ArrayRef<Operation *> ops,
 double secondsOf(const Work &work, const program::Machine &machine) {
   const program::Rates &rates = machine.rates;
   return rates.launch + std::max(work.products / rates.products + work.shorts / rates.shorts +
-                                     work.others / rates.others,
+                                     work.matrices / rates.matrices + work.others / rates.others,
                                  work.bytes / rates.bytes);
 }
 

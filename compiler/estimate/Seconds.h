@@ -14,6 +14,7 @@ struct Work {
   double products = 0, others = 0; // operations
   double bytes = 0;                // that are read and written
   double shorts = 0;               // operations of products of bf16
+  double matrices = 0;             // the same in registers that hold matrices
 };
 
 /// Work of ops whose `results` are stored: tensors that the ops do not compute are read once each.

@@ -37,7 +37,8 @@ static SmallVector<arith::ConstantOp> liftableOf(func::FuncOp function) {
   SmallVector<arith::ConstantOp> constants;
   bool isProduct = false;
   function.walk([&](Operation *op) {
-    isProduct |= isa<math::FmaOp, program::DotOp, vector::ContractionOp>(op);
+    isProduct |=
+        isa<math::FmaOp, program::DotOp, program::MultiplyMatricesOp, vector::ContractionOp>(op);
     if (auto constant = dyn_cast<arith::ConstantOp>(op); constant && isLiftable(constant))
       constants.push_back(constant);
   });

@@ -27,6 +27,7 @@ const Mechanism kContraction = {.name = "contraction",
                                 .knobs = kKnobs,
                                 .storesElements = true,
                                 .takesShort = true,
+                                .takesMatrices = true,
                                 .takesParts = true,
                                 .isSplittable = false};
 

@@ -46,6 +46,8 @@ struct Mechanism {
   bool hasTiles = true;
   /// It can round the factors of its product to bf16 (whyNotShort).
   bool takesShort = false;
+  /// It can multiply in registers that hold matrices, with tiles of 16 or 32 rows and columns.
+  bool takesMatrices = false;
   /// A task takes as many rows as the knob `rows` says.
   bool takesRows = false;
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not

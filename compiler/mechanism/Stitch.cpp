@@ -76,7 +76,11 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"};
-const Mechanism kStitch = {
-    .name = "stitch", .check = fitsStitch, .knobs = kKnobs, .takesShort = true, .takesRows = true};
+const Mechanism kStitch = {.name = "stitch",
+                           .check = fitsStitch,
+                           .knobs = kKnobs,
+                           .takesShort = true,
+                           .takesMatrices = true,
+                           .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -3,6 +3,7 @@
 #include "compiler/plan/Chooser.h"
 
 #include "compiler/estimate/Precision.h"
+#include "compiler/plan/MatrixRule.h"
 #include "compiler/plan/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Suggest.h"
@@ -23,6 +24,8 @@ llvm::Expected<Choice> ShortChooser::choose(graph::GroupOp group, ArrayRef<wareh
                                             const program::Machine &machine) {
   auto choice = choices.choose(group, offers, machine);
   if (!choice || llvm::none_of(mechanism::opsOf(group.getBody().front()), graph::isContraction))
+    return choice;
+  if (chooseMatrices(*choice, group, offers, machine.on(choice->device)))
     return choice;
   estimate::Precision precision{false, whyNotShort(*choice, group, machine)};
   if (precision.why.empty())

@@ -134,6 +134,21 @@ TEST_F(Plans, roundFactorsWhereARooflineSavesTime) {
   EXPECT_EQ(none.whyPrecision.find("the target multiplies no bf16"), 0u) << none.whyPrecision;
 }
 
+/// Tiles of registers that hold matrices, and what other products keep.
+TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  machine.hasMatrices = true;
+  auto first = [&](int64_t m, int64_t n) {
+    return llvm::cantFail(chosen(product(m, n), shortly, machine)).groups[0];
+  };
+  plan::GroupPlan large = first(128, 256), small = first(16, 4096);
+  EXPECT_TRUE(large.isShort && large.knobs["m"] == 32 && large.knobs["n"] == 32);
+  EXPECT_TRUE(small.isShort && small.knobs["m"] == 16 && small.knobs["n"] == 32);
+  EXPECT_FALSE(first(128, 1).isShort); // 16 columns take as long as one
+}
+
 TEST_F(Plans, roundFactorsWhereAThresholdSaysSo) {
   plan::ShortChooser shortly(byRule);
   program::Machine machine;
@@ -265,8 +280,9 @@ TEST_F(Plans, haveVersionsForOpenColumns) {
             begin + "'7' is always the same; write a size of the group's symbols: seq");
   EXPECT_EQ(refusal(R"({"when": {"seq": -1}, "knobs": {}})"),
             begin + "'seq' is at most -1, but no size is negative");
-  EXPECT_EQ(refusal(R"({"when": {"seq": 9}, "knobs": {"m": 7}})"),
-            begin + "knob 'm' is 7, but card 'matmul' allows only [1, 2, 3, 4, 5, 6, 8, 12, 14]");
+  EXPECT_EQ(
+      refusal(R"({"when": {"seq": 9}, "knobs": {"m": 7}})"),
+      begin + "knob 'm' is 7, but card 'matmul' allows only [1, 2, 3, 4, 5, 6, 8, 12, 14, 16, 32]");
 }
 
 TEST_F(Plans, sayWhatIsWrongInThem) {
@@ -313,7 +329,7 @@ TEST_F(Plans, sayWhatIsWrongInThem) {
       "tiles");
   EXPECT_EQ(replayGroup("\"card\": \"matmul\", \"knobs\": {\"m\": 7}"),
             "p.json:1: group 'dense': error: knob 'm' is 7, but card 'matmul' allows only [1, 2, "
-            "3, 4, 5, 6, 8, 12, 14]");
+            "3, 4, 5, 6, 8, 12, 14, 16, 32]");
   EXPECT_EQ(replay("{\"plan\": 1,\n \"groups\": [\n{\"name\": \"dense\", \"ops\": [\"dot_1\"]}]}"),
             "p.json:3: group 'dense': error: op 'exp_1' is in it, but is not in its 'ops'; name "
             "the group that it shall be in, or add it");

@@ -23,6 +23,9 @@ namespace heddle::program {
 
 /// Unit attribute of a function that is copied to where it is called.
 inline constexpr llvm::StringLiteral kInline = "program.inline";
+/// Attribute of an arith.truncf whose result is a factor of a product: subnormal numbers may become
+/// 0, which they count as there.
+inline constexpr llvm::StringLiteral kFactor = "program.factor";
 
 inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "") {
   return PtrType::get(context, space);

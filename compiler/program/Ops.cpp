@@ -159,6 +159,14 @@ LogicalResult DotOp::verify() {
          << ", but are " << getType().getElementType();
 }
 
+LogicalResult MultiplyMatricesOp::verify() {
+  auto isSize = [](int64_t size) { return size == 16 || size == 32; };
+  if (isSize(getRows()) && isSize(getColumns()) && getKind() == DotKind::ShortFloats)
+    return success();
+  return emitOpError("X1: matrices of bf16_bf16 must have 16 or 32 rows and columns, but have ")
+         << getRows() << " and " << getColumns() << " of " << stringifyDotKind(getKind());
+}
+
 LogicalResult PermuteOp::verify() {
   int64_t lanes = getType().getNumElements();
   if (llvm::isPowerOf2_64(lanes))
@@ -225,8 +233,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() == kInline && isa<func::FuncOp>(op) &&
-      isa<UnitAttr>(attribute.getValue()))
+  bool isUnit = isa<UnitAttr>(attribute.getValue());
+  if ((attribute.getName() == kInline && isUnit && isa<func::FuncOp>(op)) ||
+      (attribute.getName() == kFactor && isUnit && isa<arith::TruncFOp>(op)))
     return success();
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() == kInstruction && function && isa<StringAttr>(attribute.getValue())) {
@@ -235,7 +244,8 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
   }
   return op->emitError("the attribute '")
          << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
-         << "', a unit attribute, and '" << kInstruction << "', a text, both of functions";
+         << "', a unit attribute, and '" << kInstruction << "', a text, both of functions, and '"
+         << kFactor << "', a unit attribute of arith.truncf";
 }
 
 OpFoldResult AtOp::fold(FoldAdaptor adaptor) {

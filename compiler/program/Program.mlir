@@ -68,6 +68,13 @@ func.func @words() -> !program.ptr {
   return %p : !program.ptr
 }
 
+// CHECK-LABEL: @matrices
+// CHECK: program.multiply_matrices bf16_bf16 %{{.*}}, %{{.*}}[%{{.*}}, 64, %{{.*}}], %{{.*}} pieces %{{.*}} steps %{{.*}} fetches 2 from %{{.*}} rows 32 columns 16
+func.func @matrices(%p: !program.ptr, %n: i64) {
+  program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 2 from %p rows 32 columns 16
+  return
+}
+
 // CHECK-LABEL: @values
 // CHECK: program.add
 // CHECK: program.mul
@@ -128,6 +135,14 @@ func.func @lanes(%p: !program.ptr, %mask: vector<4xi1>, %v: vector<8xf32>) {
 func.func @dot(%a: vector<8xi32>, %b: vector<16xi32>) {
   // expected-error @+1 {{right has the lanes of the result as i32}}
   %x = "program.dot"(%a, %b, %a) {kind = 0 : i32} : (vector<8xi32>, vector<16xi32>, vector<8xi32>) -> vector<8xi32>
+  return
+}
+
+// -----
+
+func.func @matrices(%p: !program.ptr, %n: i64) {
+  // expected-error @+1 {{X1: matrices of bf16_bf16 must have 16 or 32 rows and columns, but have 32 and 17 of bf16_bf16}}
+  program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 32 columns 17
   return
 }
 

@@ -21,7 +21,8 @@ def Program_Dialect : Dialect {
     A kernel is a function `(!program.ptr, i64, i64, !program.ptr)`: its arguments, an array of 8-byte words of which word 0
     is the run; the first task and the end of its tasks; memory of its worker. Elements of i1 and of fewer than 8 bits are in
     memory as i8. A function with the unit attribute `program.inline` is copied to where it is called; kernels
-    are private functions, those of the program around them public ones. A function with the attribute `program.instruction`
+    are private functions, those of the program around them public ones. An `arith.truncf` with the
+    unit attribute `program.factor` makes a factor of a product, as which subnormal numbers may count as 0. A function with the attribute `program.instruction`
     is an instruction of a target: its body is what it means, and the attribute its text.
 
     Memory is in spaces. A pointer without one is to the host's memory, or on a device to the stack: a kernel's arguments, its

@@ -11,6 +11,10 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 enum { EAX, EBX, ECX, EDX };
 enum { STATE_NONE = 0, STATE_AVX = 0x6, STATE_AVX512 = 0xe6, STATE_AMX = 0x60000 }; /* of XCR0 */
@@ -72,10 +76,23 @@ static uint32_t savedState(void) {
   return a;
 }
 
+/* Asks Linux to save the registers of AMX, which it does for a process that has asked (arch_prctl's
+ * ARCH_REQ_XCOMP_PERM, since 5.16). */
+static bool mayUseMatrices(void) {
+#if defined(__linux__) && defined(SYS_arch_prctl)
+  enum { REQUEST = 0x1023, TILES = 18 };
+  return syscall(SYS_arch_prctl, REQUEST, TILES) == 0;
+#else
+  return false;
+#endif
+}
+
 static bool hasFeature(const char *name, size_t length) {
   for (size_t i = 0; i < sizeof kFeatures / sizeof *kFeatures; ++i) {
     if (strlen(kFeatures[i].name) != length || memcmp(kFeatures[i].name, name, length) != 0)
       continue;
+    if (kFeatures[i].state == STATE_AMX && !mayUseMatrices())
+      return false;
     uint32_t words[4];
     return __get_cpuid_count(kFeatures[i].leaf, kFeatures[i].subleaf, words, words + 1, words + 2,
                              words + 3) &&

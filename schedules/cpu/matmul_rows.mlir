@@ -16,7 +16,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12, 14], heddle.default = 8 : i64},
+        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12, 14, 16, 32], heddle.default = 8 : i64},
       %n: !transform.param<i64> {transform.readonly,
         heddle.knob = [4, 8, 12, 16, 24, 32, 48, 64, 80, 112], heddle.default = 48 : i64},
       %panels: !transform.param<i64> {transform.readonly,

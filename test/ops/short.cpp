@@ -49,6 +49,11 @@ static void addMatmuls(Cases &cases) {
            {}};
   one.isShort = true;
   cases.push_back(one);
+  for (const char *rows : {"2", "16", "33", "100"}) // whole steps of matrices
+    product(string("[") + rows + ", 64]", "[64, 40]", string("[") + rows + ", 40]",
+            Fill::exactAny());
+  product("[n, 96]", "[96, 70]", "[n, 70]", Fill::exactAny(),
+          {{{"n", 1}}, {{"n", 70}}, {{"n", 0}}});
   product("[2, 0]", "[0, 5]", "[2, 5]", Fill::exact());
   product("[0, 3]", "[3, 4]", "[0, 4]", Fill::exact());
   product("[48, 301]", "[301, 65]", "[48, 65]", Fill::exact());
@@ -149,6 +154,7 @@ static void addConvolutions(Cases &cases) {
     const char *name, *x, *w, *result, *attributes;
   } images[] = {
       {"1x1", "[2, 7, 5, 9]", "[17, 7, 1, 1]", "[2, 17, 5, 9]", plain},
+      {"whole steps", "[2, 32, 5, 19]", "[40, 32, 3, 3]", "[2, 40, 5, 19]", border},
       {"3x3", "[1, 33, 7, 7]", "[49, 33, 3, 3]", "[1, 49, 7, 7]", border},
       {"uneven", "[1, 5, 10, 11]", "[7, 5, 3, 3]", "[1, 7, 5, 10]", uneven},
       {"groups", "[1, 12, 7, 9]", "[18, 4, 3, 3]", "[1, 18, 7, 9]", border},
@@ -170,11 +176,15 @@ static void addConvolutions(Cases &cases) {
       std::vector<Sizes> runs;
       if (isOpen)
         runs = {{{"n", 1}, {"h", 7}, {"w", 9}}, {{"n", 3}, {"h", 16}, {"w", 1}}};
-      Case one{"short/conv " + name + (fill.kind == Fill::Any ? " any" : ""), build, runs};
-      one.isShort = true;
-      one.card = "conv";
-      one.knobs = {{"m", 6}, {"n", 32}};
-      addBoth(cases, one);
+      for (int64_t rows : {6, 16, 32}) { // those from 16 on in registers that hold matrices
+        Case one{"short/conv " + name + (fill.kind == Fill::Any ? " any" : "") + " m " +
+                     std::to_string(rows),
+                 build, runs};
+        one.isShort = true;
+        one.card = "conv";
+        one.knobs = {{"m", rows}, {"n", rows == 16 ? 16 : 32}};
+        addBoth(cases, one);
+      }
     }
   }
 }

@@ -97,17 +97,61 @@ ReductionPiece Contraction::pieceOf(const Taps &taps, const Indices &place,
   return {count, step, tapsTo(code.number(0), last), tapsTo(size, first)};
 }
 
+Contraction::Place Contraction::placeOf(Elements &e, Value outer) {
+  Code &code = kernel.code();
+  Place made{Indices(shape.rows.size() + 1, e.uniform(code.number(0))), {}, {}};
+  std::tie(made.matrix, made.a) = layout.placeOutside(e, outer, made.indices);
+  made.indices.back() = e.uniform(code.mul(made.matrix, kernel.dim(shape.columns)));
+  for (int64_t dimension : shape.batches)
+    made.matrix = code.add(code.mul(made.matrix, kernel.dim(shape.rows[dimension].extent)),
+                           made.indices[dimension].base);
+  return made;
+}
+
+/// A tile of `count` rows in registers that hold matrices. Weights come from memory: where few
+/// tiles share a chunk of panels, each fetches its part of the next chunk.
+void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value count,
+                                 Value firstPanel, Value endPanel) {
+  Code &code = kernel.code();
+  Place place = placeOf(e, outer);
+  matrices.take(code.add(place.a, code.mul(firstRow, kernel.dim(layout.runs.back().aStride))),
+                count);
+  Tiling tiling = layout.tiling();
+  int64_t width = layout.panelWidth();
+  Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(width));
+  Value panels = kernel.dim(layout.panels), weights = right->constant();
+  int64_t tiles = graph::typicalSize(shape.root, tiling.outer * tiling.count);
+  int64_t lines =
+      weights && tiles <= width ? llvm::divideCeil(width, std::max<int64_t>(1, tiles)) : 0;
+  Value tile = code.add(code.mul(outer, kernel.dim(tiling.count)),
+                        code.div(firstRow, code.number(layout.tileRows)));
+  Value before = code.mul(tile, code.sub(endPanel, firstPanel)); // parts of other tiles
+  Value part = code.mul(kernel.dim(layout.panelRows()), code.number(lines));
+  code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
+    auto panelAt = [&](Value number) {
+      number = code.add(code.mul(place.matrix, panels), number);
+      return code.mul(right->placeOf(number), panelSize);
+    };
+    Value fetched = right->pointer();
+    if (lines) {
+      Value parts = code.add(before, code.sub(panel, firstPanel));
+      fetched =
+          code.at(weights, layout.element, code.add(panelAt(endPanel), code.mul(parts, part)));
+    }
+    matrices.multiply(code.at(right->pointer(), layout.element, panelAt(panel)), fetched, lines);
+    code.forEach(code.number(0), count, 1, [&](Value row) {
+      Elements::Scope scope(e);
+      epilogue.emit(e, matrices.sumsOf(row), place.indices, code.add(firstRow, row),
+                    code.mul(panel, code.number(layout.partWidth())));
+    });
+  });
+}
+
 void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t rows,
                            bool clamp, Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
   int64_t width = layout.panelWidth();
-  Indices place(shape.rows.size() + 1, e.uniform(code.number(0)));
-  auto [groupNumber, aBase] = layout.placeOutside(e, outer, place);
-  place.back() = e.uniform(code.mul(groupNumber, kernel.dim(shape.columns)));
-  Value batch = groupNumber;
-  for (int64_t dimension : shape.batches)
-    batch =
-        code.add(code.mul(batch, kernel.dim(shape.rows[dimension].extent)), place[dimension].base);
+  auto [place, batch, aBase] = placeOf(e, outer);
   Value stride = left.isTiled() ? code.number(layout.isShort() ? layout.depth : 1)
                                 : kernel.dim(layout.runs.back().aStride);
   Value aFirst =
@@ -197,6 +241,13 @@ void Contraction::emitTileAt(Elements &e, const Tiling &tiling, Value outer, Val
   Code &code = kernel.code();
   Elements::Scope scope(e);
   Value firstRow = layout.firstRowOf(tiling, tile);
+  if (layout.hasMatrices) {
+    Value end = tiling.isExact ? layout.firstRowOf(tiling, code.add(tile, code.number(1)))
+                               : code.min(code.add(firstRow, code.number(tiling.base)),
+                                          kernel.dim(tiling.rows));
+    emitMatrixTile(e, outer, firstRow, code.sub(end, firstRow), firstPanel, endPanel);
+    return;
+  }
   auto emitOne = [&](int64_t count, bool clamp) {
     Elements::Scope scope(e);
     emitTile(e, outer, tile, firstRow, count, clamp, firstPanel, endPanel);
@@ -297,7 +348,10 @@ void Contraction::emitProducts() {
         emit);
   });
   Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
-  kernel.endPhase(chunks * blocks, layout.work(), isDecoded ? chunk * panelBytes : Dim(0));
+  Dim scratch = layout.hasMatrices ? matrices.scratchBytes()
+                : isDecoded        ? chunk * panelBytes
+                                   : Dim(0);
+  kernel.endPhase(chunks * blocks, layout.work(), scratch);
 }
 
 /// Assigns tiles to tasks round-robin, since some tiles take longer than others, as those of a band
@@ -320,6 +374,7 @@ Value Contraction::dealtTile(Value number, Value count) {
 
 LogicalResult emitContraction(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Contraction contraction(kernel, group, schedule);
+  contraction.layout.mayHaveMatrices = true;
   if (failed(contraction.prepare(outputsOf(group))))
     return failure();
   if (kernel.isTrial)

@@ -8,6 +8,7 @@
 
 #include "compiler/lower/contraction/Epilogue.h"
 #include "compiler/lower/contraction/Left.h"
+#include "compiler/lower/contraction/MatrixTile.h"
 #include "compiler/lower/contraction/Right.h"
 
 namespace heddle::lower {
@@ -15,8 +16,8 @@ namespace heddle::lower {
 class Contraction {
 public:
   Contraction(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
-      : layout(kernel, group, schedule), epilogue(layout), kernel(kernel), shape(layout.shape),
-        left(layout), band(layout) {}
+      : layout(kernel, group, schedule), epilogue(layout), matrices(layout, left), kernel(kernel),
+        shape(layout.shape), left(layout), band(layout) {}
 
   /// As of the layout. Writes no code.
   mlir::LogicalResult prepare(mlir::ValueRange results) { return layout.prepare(results); }
@@ -33,6 +34,7 @@ public:
 
   ProductLayout layout; // what is changed in it holds from emitOperands on
   Epilogue epilogue;
+  MatrixTile matrices;
 
 private:
   using Tiling = ProductLayout::Tiling;
@@ -46,6 +48,15 @@ private:
   ReductionPiece pieceOf(const Taps &taps, const Indices &place, llvm::ArrayRef<Value> rowNumbers);
   void emitTileAt(Elements &e, const Tiling &tiling, Value outer, Value tile, Value firstPanel,
                   Value endPanel);
+  /// Places of the rows of the run that is walked for the `outer`-th time.
+  struct Place {
+    Indices indices; // outside of tiles
+    Value matrix;    // of the right operand
+    Value a;         // the first element of the left one
+  };
+  Place placeOf(Elements &e, Value outer);
+  void emitMatrixTile(Elements &e, Value outer, Value firstRow, Value count, Value firstPanel,
+                      Value endPanel);
   void emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t tileRows,
                 bool clamp, Value firstPanel, Value endPanel);
   Values emitRest(const Tiling &tiling, Value firstRow,

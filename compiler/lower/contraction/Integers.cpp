@@ -34,7 +34,8 @@ void packIntegers(const ProductLayout &layout, const PanelSource &source,
                   std::vector<char> &packed) {
   Type from = graph::storageOf(layout.shape.b);
   int64_t length = *layout.shape.length.constant(), width = layout.panelWidth();
-  int64_t filled = llvm::alignTo(length, layout.depth), rows = *layout.panelRows().constant();
+  int64_t filled = llvm::alignTo(length, layout.stepLength()),
+          rows = *layout.panelRows().constant();
   auto number = [&](int64_t row, int64_t column) {
     int64_t inPiece = row % filled;
     if (inPiece >= length || source.columns[column] < 0)

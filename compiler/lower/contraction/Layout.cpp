@@ -8,6 +8,8 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+static constexpr int64_t kMatrixRows = 16; // and columns
+
 LogicalResult ProductLayout::prepare(ValueRange wanted) {
   std::string why;
   auto read = mechanism::readProduct(mechanism::opsOf(*group), wanted, why);
@@ -25,6 +27,11 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
   vectors = std::max<int64_t>(1, atOnce / parts) * parts;
   panels = partColumns.ceilDiv(Dim(partWidth()));
+  auto fills = [](int64_t size) { return size == kMatrixRows || size == 2 * kMatrixRows; };
+  hasMatrices = mayHaveMatrices && isShort() && kernel.machine.hasMatrices && !shape.isCut() &&
+                fills(tileRows) && fills(panelWidth());
+  if (tileRows >= kMatrixRows && !hasMatrices) // else sums would go to memory and back
+    tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);
   return success();
 }
@@ -53,7 +60,7 @@ LogicalResult ProductLayout::readTypes() {
 Dim ProductLayout::panelRows() const {
   if (depth == 1)
     return shape.reduction;
-  Dim rows = shape.length.ceilDiv(Dim(depth)) * Dim(depth);
+  Dim rows = shape.length.ceilDiv(Dim(stepLength())) * Dim(stepLength());
   for (auto &[count, step, dimension] : shape.pieces)
     rows = rows * count;
   return rows;

@@ -42,8 +42,7 @@ public:
   int64_t partWidth() const { return vectors / parts * kernel.machine.lanes; }
   /// Whether no panel has places without a column.
   bool arePanelsFull() const { return partColumns.mod(Dim(partWidth())).isConstant(0); }
-  /// Rows of the packed right operand: each piece of the reduction is filled up with zeros to a
-  /// multiple of the depth.
+  /// Rows of the packed right operand, those included that fill up its pieces.
   Dim panelRows() const;
   /// Shares tiles and panels among tasks.
   estimate::Sharer sharer() const;
@@ -70,6 +69,16 @@ public:
   int64_t depth = 1;
   /// Whether factors are rounded to bf16, whose bits `element` then is.
   bool isShort() const { return depth > 1 && mlir::isa<mlir::FloatType>(accumulator); }
+  bool mayHaveMatrices = false; // that emitTiles is not called apart
+  /// Whether tiles are products of packed matrices (MatrixTile.h).
+  bool hasMatrices = false;
+  /// Whether such registers read rows of the left operand's copy where they lie.
+  bool readsMatrices() const {
+    return hasMatrices && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
+           shape.length.mod(graph::Dim(stepLength())).isConstant(0);
+  }
+  /// Elements that a piece of the reduction is filled up to a multiple of, with zeros.
+  int64_t stepLength() const { return hasMatrices ? 16 * depth : depth; }
   llvm::SmallVector<Value> results;
   /// Slices of the last dimension that are between the product and all results; a panel then has
   /// columns of each part side by side. Else there is one part, the whole.

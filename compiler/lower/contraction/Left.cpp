@@ -23,6 +23,8 @@ Value LeftOperand::pointer() {
 void LeftOperand::emitPhase() {
   if (shape.needsBorder)
     emitBorders();
+  else if (layout.hasMatrices && !layout.readsMatrices())
+    return; // tiles pack it
   else if (isTiled() && layout.isShort())
     emitTiles();
   else if (element != program::memoryType(graph::storageOf(shape.a)) || layout.isShifted())
@@ -47,11 +49,18 @@ Value LeftOperand::converted(Value lanes) {
                     : code.b.createOrFold<arith::ExtSIOp>(code.loc, words, lanes);
 }
 
+/// Bytes of a copy of so many elements: words of 4 bytes are read whole, and so are tiles of
+/// matrices, the last of which has rows that are none.
+Dim LeftOperand::copyBytes(const Dim &count) const {
+  Dim more = layout.readsMatrices() ? layout.runs.back().aStride * Dim(layout.tileRows) : Dim(0);
+  return (count + more) * Dim(layout.elementBytes()) + Dim(4);
+}
+
 /// All of A, converted.
 void LeftOperand::emitConversion() {
   int64_t size = estimate::thresholdAt(shape.root, estimate::kProductCopy);
   Dim count = graph::elementCount(graph::dimsOf(shape.a));
-  border = kernel.addTemporary(count * Dim(layout.elementBytes()) + Dim(4));
+  border = kernel.addTemporary(copyBytes(count));
   kernel.beginPhase();
   Elements e(kernel, layout.group);
   Code &code = kernel.code();
@@ -76,7 +85,7 @@ void LeftOperand::emitBorders() {
   DimVector padded(x);
   for (size_t d = 0; d < spatial; ++d)
     padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
-  border = kernel.addTemporary(graph::elementCount(padded) * Dim(layout.elementBytes()) + Dim(4));
+  border = kernel.addTemporary(copyBytes(graph::elementCount(padded)));
   kernel.beginPhase();
   Elements e(kernel, layout.group);
   Code &code = kernel.code();

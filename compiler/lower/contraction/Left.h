@@ -25,6 +25,7 @@ public:
   Value tileAt(Value outer, Value tile);
 
 private:
+  Dim copyBytes(const Dim &count) const;
   Dim tileSteps();
   Dim tileSize();
   Value numberAt(Value outer, Value tile);

@@ -20,10 +20,11 @@ static Type likeIn(Code &code, Value value, Type element) {
 }
 
 Value shortBits(Code &code, Value floats) {
-  floats =
+  auto rounded =
       code.b.create<arith::TruncFOp>(code.loc, likeIn(code, floats, code.b.getBF16Type()), floats);
+  rounded->setAttr(program::kFactor, code.b.getUnitAttr());
   return code.b.create<arith::BitcastOp>(code.loc, likeIn(code, floats, code.b.getI16Type()),
-                                         floats);
+                                         rounded);
 }
 
 Value shortWords(Code &code, Value floats) {

@@ -134,8 +134,8 @@ void PanelWriter::writeDots(Elements &e, const Indices &matrix, Value column, Va
                   code.add(first, code.number(vector * code.lanes)), {});
 }
 
-/// One piece of the reduction, whose rows begin at `firstRow`, filled up with zeros to a multiple
-/// of the depth; `sum` and what its columns sum up to.
+/// One piece of the reduction, whose rows begin at `firstRow`, filled up with zeros to whole steps;
+/// `sum` and what its columns sum up to.
 Value PanelWriter::writeDotPiece(Elements &e, const Indices &matrix, Value column, Value firstRow,
                                  Value target, Value sum) {
   Code &code = kernel.code();
@@ -170,9 +170,17 @@ Value PanelWriter::writeDotPiece(Elements &e, const Indices &matrix, Value colum
   auto sums = foldScoped(e, code.number(0), kernel.dim(whole), sum, [&](Value i, ValueRange in) {
     return pack(code.mul(i, code.number(depth)), in[0], /*isLast=*/false);
   });
-  return foldScoped(e, code.number(0), kernel.dim(rest), sums, [&](Value, ValueRange in) {
+  sums = foldScoped(e, code.number(0), kernel.dim(rest), sums, [&](Value, ValueRange in) {
     return pack(code.mul(kernel.dim(whole), code.number(depth)), in[0], /*isLast=*/true);
-  })[0];
+  });
+  int64_t stepLength = layout.stepLength();
+  Dim filled = shape.length.ceilDiv(Dim(stepLength)) * Dim(stepLength / depth);
+  code.forEach(kernel.dim(whole + rest), kernel.dim(filled), 1, [&](Value i) {
+    Value at = code.mul(i, code.number(depth * layout.panelWidth()));
+    Value address = code.at(memory(), element, code.add(target, at));
+    code.storeLanes(word, zero, address, code.number(0), {});
+  });
+  return sums[0];
 }
 
 void PanelWriter::write(Elements &e, Value batch, Value panel, Value target, Value number) {

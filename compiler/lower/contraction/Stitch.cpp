@@ -18,12 +18,16 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+static constexpr int64_t kLine = 64; // bytes
+
 namespace {
 class Stitch {
 public:
   Stitch(KernelBuilder &kernel, Block *group, const Schedule &schedule)
       : kernel(kernel), group(group), contraction(kernel, group, schedule), rows(kernel, group),
-        schedule(schedule) {}
+        schedule(schedule) {
+    contraction.layout.mayHaveMatrices = true;
+  }
 
   LogicalResult prepare();
   void emit();
@@ -90,6 +94,11 @@ Value Stitch::address(Value row, Value column) {
 void Stitch::emit() {
   contraction.emitOperands();
   Type element = graph::storageOf(between);
+  Dim scratch = rows.scratchBegin + rows.scratchBytes();
+  if (contraction.layout.hasMatrices) {
+    contraction.matrices.scratchBegin = scratch.ceilDiv(Dim(kLine)) * Dim(kLine);
+    scratch = contraction.matrices.scratchBegin + contraction.matrices.scratchBytes();
+  }
   if (!isResult)
     contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
@@ -122,7 +131,7 @@ void Stitch::emit() {
   });
   Dim work = contraction.layout.work() +
              rows.rowCount() * rows.rowLength() * Dim(estimate::opsPerElement(group));
-  kernel.endPhase(tiles.count, work, rows.scratchBegin + rows.scratchBytes());
+  kernel.endPhase(tiles.count, work, scratch);
 }
 
 LogicalResult emitStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {

@@ -72,7 +72,7 @@ struct ExpandArithmeticPass : impl::ExpandArithmeticPassBase<ExpandArithmeticPas
   using ExpandArithmeticPassBase::ExpandArithmeticPassBase;
   LogicalResult initialize(MLIRContext *context) override {
     RewritePatternSet set(context);
-    target::populateNarrowFloatPatterns(set, f16c);
+    target::populateNarrowFloatPatterns(set, f16c, roundsFactors);
     populateMathAlgebraicSimplificationPatterns(set);
     populateExpPatterns(set, {avx512, keepsSubnormals});
     populateTrigonometryPatterns(set);
@@ -235,7 +235,8 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   functions.addPass(createConvertVectorToSCFPass());
   functions.addPass(createLowerAffinePass());
   functions.addPass(
-      createExpandArithmeticPass({target.f16c, target.avx512, target.fma, target.keepsSubnormals}));
+      createExpandArithmeticPass({target.f16c, target.avx512, target.fma, target.keepsSubnormals,
+                                  target.bf16 && !target.isArm()}));
   functions.addPass(createCSEPass());
   manager.addPass(createConvertMathToFuncs()); // powers of integers
   manager.addPass(createCallLibmPass());

@@ -34,7 +34,9 @@ def ExpandArithmeticPass : Cpu_Pass<"arithmetic", "::mlir::func::FuncOp",
                  Option<"avx512", "avx512", "bool", "false", "the CPU scales by powers of two">,
                  Option<"fma", "fma", "bool", "false", "the CPU multiplies and adds at once">,
                  Option<"keepsSubnormals", "subnormals", "bool", "false",
-                        "results below the normal numbers are exact">];
+                        "results below the normal numbers are exact">,
+                 Option<"roundsFactors", "bf16", "bool", "false",
+                        "the CPU rounds factors of products to bf16">];
 }
 
 def CallLibmPass : Cpu_Pass<"libm", "::mlir::ModuleOp",

@@ -7,6 +7,7 @@
 
 #include "compiler/support/Suggest.h"
 #include "compiler/target/Backend.h"
+#include "runtime/executable/features.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/MC/MCSubtargetInfo.h"
@@ -56,6 +57,8 @@ constexpr Spelling checkedFeatures[] = {
     {"avx512bf16", "avx512bf16"},
     {"avx512fp16", "avx512fp16"},
     {"avx512vp2intersect", "avx512vp2intersect"},
+    {"amx-tile", "amx-tile"},
+    {"amx-bf16", "amx-bf16"},
     {"avxvnni", "avxvnni"},
     {"avxvnniint8", "avxvnniint8"},
     {"avxneconvert", "avxneconvert"},
@@ -81,8 +84,7 @@ constexpr Spelling armFeatures[] = {
 };
 
 /// Features that only new machines have and that kernels never want; never turned on.
-constexpr llvm::StringLiteral neverUsed[] = {"amx-tile", "amx-int8", "amx-bf16",
-                                             "avx512vp2intersect"};
+constexpr llvm::StringLiteral neverUsed[] = {"amx-int8", "avx512vp2intersect"};
 constexpr llvm::StringLiteral armNeverUsed[] = {"sve", "sve2", "sme"};
 
 /// Names that LLVM does not have: a CPU of LLVM's, and features that it has besides.
@@ -92,6 +94,7 @@ struct Level {
 constexpr Level levels[] = {
     {"x86-64-vnni", "x86-64-v4", "+avx512vnni"},
     {"x86-64-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16"},
+    {"x86-64-amx", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16"},
     {"aarch64", "generic", ""},
     {"aarch64-dotprod", "generic", "+dotprod"},
     {"aarch64-i8mm", "generic", "+dotprod,+i8mm"},
@@ -120,6 +123,7 @@ void initializeLLVM() {
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
+    LLVMInitializeX86AsmParser(); // of what lowerMatrices writes
     LLVMInitializeAArch64TargetInfo();
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
@@ -135,6 +139,11 @@ llvm::StringSet<> hostFeatures() {
   for (const auto &feature : features)
     if (feature.second)
       on.insert(feature.first());
+  heddle_text_t missing = {};
+  heddle_features_missing("amx-tile", &missing); // asks the operating system, too
+  if (missing.length)
+    on.erase("amx-tile");
+  heddle_text_free(&missing);
   return on;
 }
 
@@ -207,6 +216,7 @@ void setFeatures(Target &target, llvm::StringSet<> on) {
                   on.contains("avx512dq");
   target.vnni = target.avx512 ? on.contains("avx512vnni") : on.contains("avxvnni");
   target.bf16 = target.avx512 && on.contains("avx512bf16");
+  target.amx = target.bf16 && on.contains("amx-tile") && on.contains("amx-bf16");
   target.vbmi = target.avx512 && on.contains("avx512vbmi");
   target.vectorBits = target.avx512 ? 512 : target.avx2 ? 256 : 128;
   target.registers = target.avx512 ? 32 : 16;
@@ -281,7 +291,15 @@ std::string Target::identity() const {
 static bool hasOneWideFma(const Target &target) {
   static constexpr llvm::StringLiteral cpus[] = {"znver4", "icelake-client", "tigerlake",
                                                  "rocketlake", "cannonlake"};
-  return target.vectorBits == 512 && llvm::is_contained(cpus, target.cpu);
+  return target.vectorBits == 512 && !target.amx && llvm::is_contained(cpus, target.cpu);
+}
+
+/// Whether a dot product of bf16 takes as long as two multiply-adds of as many lanes, twice what
+/// its factors take in f32: so it does on Intel's servers, whose AMX is meant for such products.
+static bool hasSlowDots(const Target &target) {
+  static constexpr llvm::StringLiteral cpus[] = {"cooperlake", "sapphirerapids", "emeraldrapids",
+                                                 "graniterapids", "graniterapids-d"};
+  return target.amx || llvm::is_contained(cpus, target.cpu);
 }
 
 program::Machine machineOf(const Target &target, int64_t workers) {
@@ -293,6 +311,9 @@ program::Machine machineOf(const Target &target, int64_t workers) {
   machine.workers = workers;
   machine.masksFreely = target.vectorBits == 512;
   machine.shortFloats = target.bf16 ? program::ShortFloats::Native : program::ShortFloats::None;
+  machine.hasMatrices = target.amx;
+  if (hasSlowDots(target))
+    machine.rates.shorts = machine.rates.products / 2;
   if (target.isArm()) {
     machine.dot = target.i8mm      ? program::Dot::Bytes
                   : target.dotprod ? program::Dot::SignedBytes

@@ -19,6 +19,7 @@ struct Target {
   bool fma = false, f16c = false, avx2 = false, avx512 = false;
   bool vnni = false;                  // dot products of u8 and s8 in registers of vectorBits
   bool bf16 = false;                  // dot products of bf16
+  bool amx = false;                   // matrix registers, and products of bf16 in them
   bool vbmi = false;                  // permutations of the bytes of two registers
   bool dotprod = false, i8mm = false; // AArch64: dot products of s8 and s8, of u8 and s8
   bool keepsSubnormals = false;       // asked for by who compiles

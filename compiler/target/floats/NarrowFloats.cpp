@@ -3,6 +3,8 @@
 
 #include "compiler/target/floats/NarrowFloats.h"
 
+#include "compiler/program/Dialect.h"
+
 #include "compiler/target/floats/FloatBuilder.h"
 
 using namespace mlir;
@@ -129,7 +131,7 @@ Value encodeBF16(FloatBuilder &f, Value x) {
 }
 
 struct Conversions {
-  bool f16HasInstructions;
+  bool f16HasInstructions, roundsFactors;
   bool byBits(Type narrow) const {
     return !(getElementTypeOrSelf(narrow).isF16() && f16HasInstructions);
   }
@@ -180,7 +182,7 @@ struct ExpandTruncation : OpRewritePattern<arith::TruncFOp> {
       rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), middle);
       return success();
     }
-    if (!how.byBits(op.getType()))
+    if (!how.byBits(op.getType()) || (how.roundsFactors && op->hasAttr(program::kFactor)))
       return failure();
     Value code =
         narrow.element().isBF16() ? encodeBF16(f, x) : encode(f, x, formatOf(narrow.element()));
@@ -231,8 +233,9 @@ struct ComputeInF32 : RewritePattern {
 
 } // namespace
 
-void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool convertsHalves) {
-  Conversions how{convertsHalves};
+void populateNarrowFloatPatterns(RewritePatternSet &patterns, bool convertsHalves,
+                                 bool roundsFactors) {
+  Conversions how{convertsHalves, roundsFactors};
   patterns.add<ExpandExtension, ExpandTruncation>(patterns.getContext(), how);
   patterns.add<ComputeInF32>(patterns.getContext());
 }

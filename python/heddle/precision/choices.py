@@ -15,9 +15,10 @@ from ..session import Session
 ROUNDS = 9  # of runs that are timed
 
 
-def choices_of(math, plan, network):
-    """The Groups, or Nodes, that this kind of arithmetic has."""
-    return Nodes(plan, network) if math == "int8" else Groups(plan, math)
+def choices_of(math, compile_plan, network):
+    """The Groups, or Nodes, that this kind of arithmetic has; `compile_plan(math)` gives plans."""
+    plan = compile_plan(math)
+    return Nodes(plan, network) if math == "int8" else Groups(plan, compile_plan("fast"), math)
 
 
 class Groups:
@@ -25,8 +26,10 @@ class Groups:
 
     kind = "bf16"
 
-    def __init__(self, plan, math):
+    def __init__(self, plan, exact, math):
+        """`exact`: the plan in f32, whose schedules groups have that are not rounded."""
         self._plan, self._is_emulated = plan, math == "bf16-emulated"
+        self._exact = {(group["name"], *group["ops"]): group for group in exact["groups"]}
         self.names = [group["name"] for group in plan["groups"]
                       if group.get("precision") == self.kind]
         self._seconds = {}
@@ -35,9 +38,15 @@ class Groups:
         """The plan in which these alone are rounded."""
         plan = copy.deepcopy(self._plan)
         for group in plan["groups"]:
-            group.pop("precision", None)
+            if group.pop("precision", None) is None:
+                continue
             if group["name"] in names:
                 group["precision"] = self.kind
+            elif exact := self._exact.get((group["name"], *group["ops"])):
+                for field in ("card", "card_hash", "knobs", "versions"):
+                    group.pop(field, None)
+                    if field in exact:
+                        group[field] = exact[field]
         return plan
 
     def told(self, plan, measured):

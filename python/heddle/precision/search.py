@@ -85,8 +85,7 @@ class Search:
 
     def run(self, each):
         """(plan, Report); `each`: of every product alone, too."""
-        plan = compiler.compile(self.model, **self.options, load=False).plan
-        self.choices = choices_of(self.options["math"], plan, self.network)
+        self.choices = choices_of(self.options["math"], self._plan_of, self.network)
         self.exact = self.compile((), profile=True)
         self.searched = [(feed, self.exact.run(None, dict(feed)))
                          for feed in islice(self.samples.calibrating(), SEARCHED)]
@@ -99,6 +98,9 @@ class Search:
         chosen, error = self._confirmed()
         plan = self.choices.told(self._final(chosen), self._measured)
         return plan, Report(self._facts(chosen, error))
+
+    def _plan_of(self, math):
+        return compiler.compile(self.model, **{**self.options, "math": math}, load=False).plan
 
     def _final(self, chosen):
         """The plan that a compilation of the choice has."""

@@ -15,6 +15,9 @@ bool lowerRun(mlir::OpBuilder &b, mlir::Operation *op);
 /// Whether the op is one that the target has instructions for, which then it has become.
 bool lowerVectors(mlir::OpBuilder &b, mlir::Operation *op, const Target &target);
 
+/// Whether the op is a product of matrices in registers, which then has become instructions of AMX.
+bool lowerMatrices(mlir::OpBuilder &b, mlir::Operation *op, const Target &target);
+
 mlir::Type pointerOf(mlir::OpBuilder &b);
 mlir::Value numberOf(mlir::OpBuilder &b, mlir::Location loc, int64_t value);
 /// `(element *)pointer + index`.

@@ -49,7 +49,8 @@ LogicalResult lowerProgram(func::FuncOp function, const Target &target) {
     if (!isa_and_nonnull<program::ProgramDialect>(op->getDialect()))
       return WalkResult::advance();
     OpBuilder b(op);
-    if (!lowerMemory(b, op) && !lowerRun(b, op) && !lowerVectors(b, op, target))
+    if (!lowerMemory(b, op) && !lowerRun(b, op) && !lowerVectors(b, op, target) &&
+        !lowerMatrices(b, op, target))
       return WalkResult(op->emitOpError("has no instruction on " + target.name));
     op->erase();
     return WalkResult::advance();

@@ -114,6 +114,13 @@ static void addChecked(Run &, Activation &activation, const Step &step) {
   activation.values[step.results[1]] = Bits{overflow};
 }
 
+/// The sum and the product of two pairs of bf16.
+static float addPairs(float sum, uint64_t left, uint64_t right) {
+  auto number = [](uint64_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); };
+  sum = std::fma(number(left << 16), number(right << 16), sum);
+  return std::fma(number(left & 0xffff0000), number(right & 0xffff0000), sum);
+}
+
 static void dot(Run &, Activation &activation, const Step &step) {
   using Kind = program::DotKind;
   Kind kind = cast<program::DotOp>(step.op).getKind();
@@ -122,13 +129,9 @@ static void dot(Run &, Activation &activation, const Step &step) {
   const Bits &right = activation.values[step.operands[1]];
   Bits result = activation.values[step.operands[2]];
   if (kind == Kind::ShortFloats)
-    for (size_t i = 0; i < step.lanes; ++i) {
-      auto number = [](uint64_t bits) { return llvm::bit_cast<float>(uint32_t(bits)); };
-      float sum = number(result[i]);
-      sum = std::fma(number(left[i] << 16), number(right[i] << 16), sum);
-      sum = std::fma(number(left[i] & 0xffff0000), number(right[i] & 0xffff0000), sum);
-      result[i] = llvm::bit_cast<uint32_t>(sum);
-    }
+    for (size_t i = 0; i < step.lanes; ++i)
+      result[i] = llvm::bit_cast<uint32_t>(
+          addPairs(llvm::bit_cast<float>(uint32_t(result[i])), left[i], right[i]));
   for (size_t i = 0; i < step.lanes && kind != Kind::ShortFloats; ++i)
     for (unsigned bit = 0; bit < 32; bit += width) {
       uint64_t x = narrowed(left[i] >> bit, width), y = narrowed(right[i] >> bit, width);
@@ -136,6 +139,36 @@ static void dot(Run &, Activation &activation, const Step &step) {
       result[i] = narrowed(result[i] + uint64_t(number * withSign(y, width)), 32);
     }
   activation.values[step.results[0]] = std::move(result);
+}
+
+static void multiplyMatrices(Run &run, Activation &activation, const Step &step) {
+  auto op = cast<program::MultiplyMatricesOp>(step.op);
+  constexpr int64_t kWords = 16;
+  uint64_t result = wordOf(activation, step, 0), left = wordOf(activation, step, 1),
+           right = wordOf(activation, step, 4);
+  int64_t pieces = wordOf(activation, step, 5), steps = wordOf(activation, step, 6),
+          rows = op.getRows(), columns = op.getColumns();
+  if (pieces < 0 || steps < 0)
+    return run.stop(step,
+                    std::to_string(pieces) + " pieces of " + std::to_string(steps) + " steps");
+  if (!run.isFine(step, op.getResult(), result, rows * columns * 4) ||
+      !run.isFine(step, op.getRight(), right, pieces * steps * kWords * columns * 4))
+    return;
+  std::vector<float> sums(rows * columns, 0);
+  for (int64_t i = 0; i < pieces * steps * rows; ++i) {
+    int64_t row = i % rows, number = i / rows;
+    uint64_t from = left + number / steps * wordOf(activation, step, 2) +
+                    number % steps * op.getLeftStep() + row * wordOf(activation, step, 3);
+    if (!run.isFine(step, op.getLeft(), from, kWords * 4))
+      return;
+    for (int64_t j = 0; j < kWords * columns; ++j) {
+      float &sum = sums[row * columns + j % columns];
+      sum = addPairs(sum, read(from + 4 * (j / columns), 4),
+                     read(right + 4 * (number * kWords * columns + j), 4));
+    }
+  }
+  for (auto [i, sum] : llvm::enumerate(sums))
+    write(result + 4 * i, llvm::bit_cast<uint32_t>(sum), 4);
 }
 
 static void permute(Run &run, Activation &activation, const Step &step) {
@@ -189,6 +222,7 @@ void addMemory(Actions &actions) {
   actions["program.word"] = actions["program.pointer"] = actions["program.freeze"] = pass;
   actions["program.add"] = actions["program.mul"] = addChecked;
   actions["program.dot"] = dot;
+  actions["program.multiply_matrices"] = multiplyMatrices;
   actions["program.permute"] = permute;
   actions["program.lookup"] = lookup;
 }

@@ -60,6 +60,7 @@ public:
     program::Machine host;
     host.device = "host";
     host.lanes = 4;
+    host.hasMatrices = true;
     host.registers = 16;
     host.workers = 3;
     host.dot = program::Dot::Words;

@@ -1,0 +1,166 @@
+// MatrixTile: packing of rows, and their products.
+
+#include "compiler/lower/contraction/MatrixTile.h"
+
+#include "compiler/lower/contraction/Microkernel.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+static constexpr int64_t kRows = 16, kWords = 16; // of a register
+
+int64_t MatrixTile::rowsOfTile() const {
+  return llvm::alignTo(std::max<int64_t>(1, layout.tiling().mostRows()), kRows);
+}
+
+Dim MatrixTile::stepsOfPiece() const {
+  return layout.shape.length.ceilDiv(Dim(layout.stepLength()));
+}
+
+Dim MatrixTile::scratchBytes() const {
+  Dim words = Dim(layout.panelWidth()); // of the sums of a row
+  if (!layout.readsMatrices())
+    words = words + layout.panelRows().floorDiv(Dim(layout.depth));
+  return words * Dim(4 * rowsOfTile());
+}
+
+Value MatrixTile::sums() {
+  Code &code = kernel.code();
+  return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(scratchBegin));
+}
+
+/// The packed rows: [pieces][steps][rows][16] words. They are after the sums.
+Value MatrixTile::packed() {
+  Code &code = kernel.code();
+  return code.at(sums(), code.b.getI32Type(), code.number(rowsOfTile() * layout.panelWidth()));
+}
+
+void MatrixTile::take(Value first, Value rows) {
+  if (layout.readsMatrices())
+    firstRow = first;
+  else
+    packPieces(0, first, kernel.code().number(0), rows);
+}
+
+/// Packs the pieces of the reduction from the `piece`-th loop over them on. `first`: the element of
+/// the left operand where they begin; `step`: the number of their first step.
+void MatrixTile::packPieces(size_t piece, Value first, Value step, Value rows) {
+  Code &code = kernel.code();
+  const ProductShape &shape = layout.shape;
+  if (piece == shape.pieces.size()) {
+    if (shape.aStep.isConstant(1))
+      packRows(first, step, rows);
+    else
+      packColumns(first, step, rows);
+    return;
+  }
+  Dim inside = stepsOfPiece();
+  for (const Taps &taps : ArrayRef<Taps>(shape.pieces).drop_front(piece + 1))
+    inside = inside * taps.count;
+  const Taps &taps = shape.pieces[piece];
+  code.forEach(code.number(0), kernel.dim(taps.count), 1, [&](Value i) {
+    packPieces(piece + 1, code.add(first, code.mul(i, kernel.dim(taps.aStep))),
+               code.add(step, code.mul(i, kernel.dim(inside))), rows);
+  });
+}
+
+/// Rows whose elements are neighbours in memory.
+void MatrixTile::packRows(Value first, Value step, Value rows) {
+  Code &code = kernel.code();
+  const Dim &length = layout.shape.length;
+  Type from = left.isConverted() ? layout.element : graph::storageOf(layout.shape.a);
+  Value stride = kernel.dim(layout.runs.back().aStride);
+  int64_t ofStep = layout.stepLength();
+  Value whole = kernel.dim(length.floorDiv(Dim(ofStep)));
+  Value all = kernel.dim(stepsOfPiece());
+  Value start = code.mul(step, code.number(rowsOfTile()));
+  code.forEach(code.number(0), rows, 1, [&](Value row) {
+    Value source = code.add(first, code.mul(row, stride)), firstTarget = code.add(start, row);
+    auto copy = [&](Value i, bool isMasked) {
+      Value k = code.mul(i, code.number(ofStep));
+      Value target = code.add(firstTarget, code.mul(i, code.number(rowsOfTile())));
+      target = code.mul(target, code.number(ofStep));
+      for (int64_t at = 0; at < ofStep; at += code.lanes) {
+        Value place = code.add(k, code.number(at)), mask;
+        if (isMasked)
+          mask = code.maskOf(code.max(code.sub(kernel.dim(length), place), code.number(0)));
+        Value lanes = code.loadLanes(from, left.pointer(), code.add(source, place), mask);
+        code.storeLanes(layout.element, left.isConverted() ? lanes : shortBits(code, lanes),
+                        packed(), code.add(target, code.number(at)), {});
+      }
+    };
+    code.forEach(code.number(0), whole, 1, [&](Value i) { copy(i, false); });
+    code.forEach(whole, all, 1, [&](Value i) { copy(i, true); });
+  });
+}
+
+/// Rows that are neighbours in memory: squares of as many rows and words as a vector has lanes, a
+/// word of each row in a vector, transposed.
+void MatrixTile::packColumns(Value first, Value step, Value rows) {
+  Code &code = kernel.code();
+  const Dim &length = layout.shape.length;
+  Type from = graph::storageOf(layout.shape.a), word = code.b.getI32Type();
+  int64_t lanes = code.lanes;
+  code.forEach(code.number(0), rows, lanes, [&](Value row) {
+    Value count = code.min(code.number(lanes), code.sub(rows, row));
+    auto load = [&](Value k) {
+      Value isThere = code.less(k, kernel.dim(length));
+      Value some = code.b.create<arith::SelectOp>(code.loc, isThere, count, code.number(0));
+      Value at = code.add(code.add(first, row), code.mul(k, kernel.dim(layout.shape.aStep)));
+      return code.loadLanes(from, left.pointer(), at, code.maskOf(some));
+    };
+    code.forEach(code.number(0), kernel.dim(stepsOfPiece()), 1, [&](Value i) {
+      Value k = code.mul(i, code.number(layout.stepLength()));
+      Value target = code.mul(code.add(step, i), code.number(rowsOfTile()));
+      target = code.mul(code.add(target, row), code.number(kWords));
+      for (int64_t square = 0; square < kWords; square += lanes) {
+        Values words;
+        for (int64_t w = square; w < square + lanes; ++w) {
+          Value even = code.add(k, code.number(2 * w));
+          words.push_back(shortPairs(code, load(even), load(code.add(even, code.number(1)))));
+        }
+        for (auto [r, packedRow] : llvm::enumerate(code.transpose(words)))
+          code.storeLanes(word, packedRow, packed(),
+                          code.add(target, code.number(int64_t(r) * kWords + square)), {});
+      }
+    });
+  });
+}
+
+void MatrixTile::multiply(Value panel, Value fetched, int64_t lines) {
+  Code &code = kernel.code();
+  const ProductShape &shape = layout.shape;
+  Dim pieces(1), pieceBytes(0);
+  for (const Taps &taps : shape.pieces) {
+    pieces = pieces * taps.count;
+    pieceBytes = taps.aStep * Dim(layout.elementBytes()); // of the only ones that are read in place
+  }
+  int64_t stepBytes = kWords * 4;
+  Value at, row;
+  if (layout.readsMatrices()) {
+    at = code.at(left.pointer(), layout.element, firstRow);
+    row = kernel.dim(layout.runs.back().aStride * Dim(layout.elementBytes()));
+  } else {
+    at = packed();
+    row = code.number(stepBytes);
+    stepBytes *= rowsOfTile();
+    pieceBytes = stepsOfPiece() * Dim(stepBytes);
+  }
+  code.b.create<program::MultiplyMatricesOp>(code.loc, program::DotKind::ShortFloats, sums(), at,
+                                             kernel.dim(pieceBytes), row, stepBytes, panel,
+                                             kernel.dim(pieces), kernel.dim(stepsOfPiece()),
+                                             fetched, lines, rowsOfTile(), layout.panelWidth());
+}
+
+Values MatrixTile::sumsOf(Value row) {
+  Code &code = kernel.code();
+  Value first = code.mul(row, code.number(layout.panelWidth()));
+  Values vectors;
+  for (int64_t j = 0; j < layout.vectors; ++j)
+    vectors.push_back(code.loadLanes(layout.accumulator, sums(),
+                                     code.add(first, code.number(j * code.lanes)), {}));
+  return vectors;
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,46 @@
+// MatrixTile: a tile of a product in registers that hold matrices.
+//
+// Such registers multiply 16 rows of the left operand, 64 bytes of the reduction each, by as many
+// of 16 columns. Rows of bf16 whose pieces are whole steps are read where they lie; others are
+// packed in the worker's scratch, rounded on the way. The sums of a tile come back there. Panels of
+// the right operand are what other tiles read, filled up to whole steps.
+#ifndef HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H
+#define HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H
+
+#include "compiler/lower/contraction/Left.h"
+
+namespace heddle::lower {
+
+class MatrixTile {
+public:
+  MatrixTile(const ProductLayout &layout, LeftOperand &left)
+      : layout(layout), kernel(layout.kernel), left(left) {}
+
+  /// Begin of its part of the worker's scratch, a multiple of 64 bytes, and how long that is.
+  Dim scratchBegin = Dim(0);
+  Dim scratchBytes() const;
+  /// Takes `rows` rows of the left operand, the first of which begins at its element `first`.
+  void take(Value first, Value rows);
+  /// Multiplies them by the panel at a pointer. Each step fetches so many lines from another one.
+  void multiply(Value panel, Value fetched, int64_t lines);
+  /// Sums of a row, in the vectors of a panel.
+  Values sumsOf(Value row);
+
+private:
+  int64_t rowsOfTile() const;
+  Dim stepsOfPiece() const;
+  Value sums();
+  Value packed();
+  void packPieces(size_t piece, Value first, Value step, Value rows);
+  void packRows(Value first, Value step, Value rows);
+  void packColumns(Value first, Value step, Value rows);
+
+  const ProductLayout &layout;
+  KernelBuilder &kernel;
+  LeftOperand &left;
+  Value firstRow; // of those that are read where they lie
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H

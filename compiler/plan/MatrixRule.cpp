@@ -1,0 +1,84 @@
+// MatrixRule: see MatrixRule.h.
+
+#include "compiler/plan/MatrixRule.h"
+
+#include "compiler/estimate/Precision.h"
+#include "compiler/graph/Typical.h"
+#include "compiler/mechanism/Extents.h"
+#include "compiler/warehouse/Warehouse.h"
+
+using namespace mlir;
+
+namespace heddle::plan {
+
+/// The size of a tile, of which one register or two are enough.
+static int64_t tileFor(const graph::Dim &size) {
+  constexpr int64_t kRows = 16;
+  auto known = size.constant();
+  return known && *known <= kRows ? kRows : 2 * kRows;
+}
+
+/// The share of its multiplications that a product takes as the choice says (Lavin and Gray, "Fast
+/// Algorithms for Convolutional Neural Networks", section 4).
+static double shareOf(const Choice &choice) {
+  constexpr double kTaps = 9, kLeast = 0.5; // more is lost in transforms
+  if (!choice.card || choice.card->mechanism != &mechanism::kWinograd)
+    return 1;
+  auto tile = static_cast<double>(choice.knobs.at("tile"));
+  return std::max(kLeast, (tile + 2) * (tile + 2) / (kTaps * tile * tile));
+}
+
+/// The panels that all rows meet before the next ones. One, where many weights meet few rows, which
+/// the L2 keeps meanwhile: so they come from memory while others are multiplied. Else 0, as many as
+/// the L2 holds (bench/notes/2026-11-28-matrices.md).
+static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group,
+                         const program::Machine &machine) {
+  constexpr int64_t kMostRows = 1024, kWeightBytes = 128 << 10;
+  auto typical = [&](const graph::Dim &size) { return graph::typicalSize(group, size); };
+  int64_t rows = typical(extents.batches * extents.rows);
+  bool staysNear = rows <= kMostRows && typical(extents.depth) * rows * 2 <= machine.l2Bytes / 2;
+  return staysNear && typical(extents.depth * extents.columns) * 2 > kWeightBytes ? 1 : 0;
+}
+
+bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
+                    const program::Machine &machine) {
+  SmallVector<Operation *> ops = mechanism::opsOf(group.getBody().front());
+  auto product = llvm::find_if(ops, graph::isContraction);
+  if (!machine.hasMatrices || product == ops.end())
+    return false;
+  mechanism::Extents extents = mechanism::extentsOfProduct(*product);
+  int64_t m = tileFor(extents.rows), n = tileFor(extents.columns);
+  auto serves = [&](const warehouse::Card *card) {
+    const warehouse::Knob *rows = card->knob("m"), *columns = card->knob("n");
+    return card->mechanism && card->mechanism->takesMatrices && rows && rows->allows(m) &&
+           columns && columns->allows(n) &&
+           estimate::whyNotShort(*card->mechanism, ops, machine).empty();
+  };
+  const warehouse::Card *card = choice.card;
+  if (!card || !serves(card)) {
+    auto other =
+        llvm::find_if(offers, [&](auto &offer) { return offer.isOffered() && serves(offer.card); });
+    if (other == offers.end())
+      return false;
+    card = other->card;
+  }
+  estimate::Precision precision = estimate::precisionOfMatrices(group, machine, shareOf(choice));
+  choice.whyPrecision = precision.why;
+  if (!precision.isShort)
+    return true;
+  if (card != choice.card) {
+    choice.card = card;
+    choice.knobs.clear();
+    for (const warehouse::Knob &knob : card->knobs)
+      choice.knobs[knob.name] = knob.initial;
+  }
+  choice.knobs["m"] = m;
+  choice.knobs["n"] = n;
+  if (const warehouse::Knob *panels = card->knob("panels"))
+    choice.knobs["panels"] = panels->atMost(panelsFor(extents, group, machine));
+  choice.versions.clear();
+  choice.isShort = true;
+  return true;
+}
+
+} // namespace heddle::plan

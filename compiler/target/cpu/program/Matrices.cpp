@@ -1,0 +1,127 @@
+// Matrices: products in the matrix registers of AMX.
+//
+// The registers hold 16 rows of 64 bytes. LLVM 19 assigns them, but MLIR 19 has no type for what
+// they hold, which a loop would have to carry; so the loop is written here, as assembly.
+// (Intel Architecture Instruction Set Extensions Programming Reference, chapter 3.)
+
+#include "compiler/program/Dialect.h"
+#include "compiler/target/cpu/program/Ops.h"
+
+using namespace mlir;
+
+namespace heddle::cpu {
+
+static constexpr int64_t kRegisters = 8, kRows = 16, kRowBytes = 64,
+                         kBytes = kRows * kRowBytes; // of a register
+
+/// The operand of ldtilecfg: palette 1, and all registers as large as can be.
+static SmallVector<int8_t> configuration() {
+  constexpr size_t kSize = 64, kColumns = 16, kRowCounts = 48; // where two bytes, and one, of each
+  SmallVector<int8_t> bytes(kSize, 0);
+  bytes[0] = 1;
+  for (int64_t i = 0; i < kRegisters; ++i) {
+    bytes[kColumns + 2 * i] = kRowBytes;
+    bytes[kRowCounts + i] = kRows;
+  }
+  return bytes;
+}
+
+/// The loops over pieces and steps. $0 and $1: the left and the right factor, $2: the number of
+/// pieces, $3: what is fetched, all of which change; $4: the result; $5 and $6: bytes from a piece
+/// of the left factor, and from a row of it, to the next; $7: the number of steps; $8: bytes of a
+/// row of the right factor, which one of the result has, too.
+static std::string assemblyOf(program::MultiplyMatricesOp op) {
+  int64_t down = op.getRows() / kRows, across = op.getColumns() / kRows;
+  std::string text;
+  auto line = [&](const Twine &each) { text += (each + "\n").str(); };
+  auto sums = [&](int64_t i, int64_t j) { return "%tmm" + std::to_string(i * across + j); };
+  auto left = [&](int64_t i) { return "%tmm" + std::to_string(down * across + i); };
+  auto right = [&](int64_t j) { return "%tmm" + std::to_string(down * across + down + j); };
+  for (int64_t i = 0; i < down * across; ++i)
+    line("tilezero " + sums(0, i));
+  line("testq $7, $7");
+  line("jle 3f");
+  line("1:"); // a piece
+  line("decq $2");
+  line("js 3f");
+  line("movq $0, %rax");
+  line("movq $7, %rcx");
+  line("2:"); // a step
+  int64_t products = 0, fetched = 0;
+  auto fetch = [&] { // its share of the lines between two products
+    ++products;
+    for (; fetched * down * across < products * int64_t(op.getFetchedLines()); ++fetched)
+      line("prefetcht1 " + Twine(fetched * kRowBytes) + "($3)");
+  };
+  for (int64_t i = 0; i < down; ++i) {
+    if (i == 0) {
+      line("tileloadd (%rax,$6), " + left(0));
+    } else { // rows from 16 on
+      line("movq $6, %rdx");
+      line("shlq $$4, %rdx");
+      line("addq %rax, %rdx");
+      line("tileloadd (%rdx,$6), " + left(1));
+    }
+    for (int64_t j = 0; j < across; ++j) {
+      if (i == 0)
+        line("tileloadd " + Twine(j * kRowBytes) + "($1,$8), " + right(j));
+      line("tdpbf16ps " + right(j) + ", " + left(i) + ", " + sums(i, j));
+      fetch();
+    }
+  }
+  line("addq $$" + Twine(op.getLeftStep()) + ", %rax");
+  line("addq $$" + Twine(across * kBytes) + ", $1");
+  line("addq $$" + Twine(op.getFetchedLines() * kRowBytes) + ", $3");
+  line("decq %rcx");
+  line("jnz 2b");
+  line("addq $5, $0");
+  line("jmp 1b");
+  line("3:");
+  for (int64_t i = 0; i < down; ++i)
+    for (int64_t j = 0; j < across; ++j)
+      line("tilestored " + sums(i, j) + ", " +
+           Twine(i * kRows * across * kRowBytes + j * kRowBytes) + "($4,$8)");
+  text += "tilerelease";
+  return text;
+}
+
+bool lowerMatrices(OpBuilder &b, Operation *op, const Target &target) {
+  auto multiply = dyn_cast<program::MultiplyMatricesOp>(op);
+  if (!multiply || !target.amx)
+    return false;
+  Location loc = op->getLoc();
+  SmallVector<int8_t> bytes = configuration();
+  auto type = VectorType::get(bytes.size(), b.getI8Type());
+  Value memory;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(
+        &op->getParentOfType<FunctionOpInterface>().getFunctionBody().front());
+    memory = b.create<LLVM::AllocaOp>(loc, pointerOf(b), type, numberOf(b, loc, 1));
+  }
+  Value constant =
+      b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
+  b.create<LLVM::StoreOp>(loc, constant, memory);
+  auto assemble = [&](Type result, ValueRange operands, const Twine &text,
+                      const std::string &constraints) {
+    b.create<LLVM::InlineAsmOp>(loc, result, operands, text.str(), constraints,
+                                /*has_side_effects=*/true, /*is_align_stack=*/false,
+                                LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+                                ArrayAttr());
+  };
+  std::string clobbered = ",~{rax},~{rcx},~{rdx},~{memory},~{cc}";
+  for (int64_t i = 0; i < kRegisters; ++i)
+    clobbered += ",~{tmm" + std::to_string(i) + "}";
+  assemble(Type(), memory, "ldtilecfg ($0)", "r" + clobbered);
+  int64_t columns = multiply.getColumns();
+  Type pointer = pointerOf(b), changed = LLVM::LLVMStructType::getLiteral(
+                                   b.getContext(), {pointer, pointer, b.getI64Type(), pointer});
+  assemble(changed,
+           {multiply.getResult(), multiply.getLeftPiece(), multiply.getLeftRow(),
+            multiply.getSteps(), numberOf(b, loc, columns / kRows * kRowBytes), multiply.getLeft(),
+            multiply.getRight(), multiply.getPieces(), multiply.getFetched()},
+           assemblyOf(multiply), "=&r,=&r,=&r,=&r,r,r,r,r,r,0,1,2,3" + clobbered);
+  return true;
+}
+
+} // namespace heddle::cpu
