@@ -46,7 +46,8 @@ LEFT_OUT = {
     "cost.so": "test/cost", "compile cost.onnx": "test/cost",
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
-    "heddle serve": "test/serve", "curl ": "test/serve",
+    "heddle generate flan": "test/generate", "Generator(\"whisper": "test/generate",
+    "heddle generate whisper": "test/generate", "heddle serve": "test/serve", "curl ": "test/serve",
     "torch.compile(model, backend=\"heddle\")       #": "docs/guide/torch.md",
     "torch.onnx.export(net": "PyTorch's exporter needs packages of its own",
     "heddle completion": "test/cli/terminal_test.py"}

@@ -7,11 +7,14 @@ import pty
 import signal
 import subprocess
 import sys
+import wave
 
 import pytest
+from heddle.generate import Generator
 from heddle.generate import __main__ as program
 
 import tiny
+import tiny_pairs
 from command import OK, USAGE, heddle, needs_heddle
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -69,6 +72,26 @@ def test_messages_and_input(folder, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("hi"))
     assert run(folder, *arguments) == OK
     assert json.loads(capsys.readouterr().out)["tokens"] == made["tokens"]
+
+
+def test_it_takes_sources(tmp_path, capsys):
+    place = tiny_pairs.write(tmp_path / "m", "whisper")
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(range(250)) * 40)
+    wanted = Generator(place, threads=1).generate(tmp_path / "a.wav", max_tokens=5)
+    sound = ["--json", "--max-tokens", "5", "--audio", str(tmp_path / "a.wav")]
+    assert run(place, *sound) == OK
+    assert json.loads(capsys.readouterr().out)["tokens"] == wanted.tokens
+    assert run(place, *sound, "-p", "a") == USAGE
+    assert "--audio is in place of a prompt" in capsys.readouterr().err
+    assert run(place, *sound, "--language", "en") == USAGE
+    assert "knows one language and task" in capsys.readouterr().err
+    place = tiny_pairs.write(tmp_path / "t5", "t5")
+    assert run(place, "-p", "hello", "--json", "--max-tokens", "5") == OK
+    wanted = Generator(place, threads=1).generate("hello", max_tokens=5)
+    assert json.loads(capsys.readouterr().out)["tokens"] == wanted.tokens
+    assert run(place, *sound) == USAGE
 
 
 @pytest.mark.parametrize("arguments, message", [

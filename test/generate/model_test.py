@@ -239,4 +239,6 @@ def test_an_onnx_model_of_another_kind_is_refused(tmp_path):
         Generator(tiny.write(tmp_path / "m", "llama"), thread=1)
     with pytest.raises(heddle.UsageError, match="'max_length' is 0"):
         Generator(tmp_path / "m", max_length=0)
+    with pytest.raises(heddle.UsageError, match="'kv_cache' is no option .* 'max_length'"):
+        Generator(tmp_path / "m", max_length=64, kv_cache=128)
     assert model.LONGEST == 4096

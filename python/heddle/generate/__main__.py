@@ -9,8 +9,11 @@ import dataclasses
 import functools
 import json
 import sys
+from pathlib import Path
 
+from ..library import UsageError
 from ..stops import exit_code
+from .encoder import TASKS
 from .generator import Generator
 
 NUMBERS = (("temperature", float, "0: always the likeliest token (default)"),
@@ -31,6 +34,11 @@ def parser_of(program):
     parser.add_argument("model", metavar="MODEL", help="a folder of config.json, tokenizer.json "
                         "and model.onnx or *.safetensors; or a .onnx or .gguf file")
     parser.add_argument("-p", "--prompt", help="the text to go on with")
+    parser.add_argument("--audio", metavar="FILE", help="a WAV file in place of the prompt, for a "
+                        "model that hears")
+    parser.add_argument("--language", metavar="CODE", help="of the sound, as en (default: the "
+                        "model finds it)")
+    parser.add_argument("--task", choices=TASKS, help="with the sound (default: transcribe)")
     parser.add_argument("--chat", action="store_true",
                         help="the prompt is a message, by the model's chat template")
     parser.add_argument("--system", metavar="TEXT", help="a message of the system before it")
@@ -72,8 +80,9 @@ class Command:
         self.options, self.tell, self.stops = options, tell, stops
         self.settings = {name: getattr(options, name) for name, *_ in NUMBERS
                          if getattr(options, name) is not None}
-        self.settings |= {"max_tokens": options.max_tokens, "stop": [
-            text.replace("\\n", "\n").replace("\\t", "\t") for text in options.stop]}
+        self.settings |= {
+            "language": options.language, "task": options.task, "max_tokens": options.max_tokens,
+            "stop": [text.replace("\\n", "\n").replace("\\t", "\t") for text in options.stop]}
         self.first = ([{"role": "system", "content": options.system}] if options.system else [])
         self.generator = Generator(options.model, max_length=options.max_length,
                                    threads=options.threads)
@@ -120,6 +129,9 @@ class Command:
 
 
 def _run(options, tell, stops):
+    if options.audio is not None and (options.prompt or options.chat or options.system):
+        raise UsageError("--audio is in place of a prompt; leave out -p, --chat and --system")
+    options.prompt = options.prompt if options.audio is None else Path(options.audio)
     is_chat = options.prompt is None and sys.stdin.isatty() and not options.json
     command = Command(options, tell, stops)
     if is_chat:

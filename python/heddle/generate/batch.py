@@ -39,13 +39,15 @@ class Result:
 
 
 class Text:
-    """One text: its tokens so far, the choice of the next one, and when it ends."""
+    """One text: its tokens so far, the choice of the next one, and when it ends. A text of an
+    encoder-decoder has a `source`, and begins with what the model says."""
 
-    def __init__(self, model, prompt, settings, row=0):
-        self.prompt, self.settings = prompt, settings
+    def __init__(self, model, prompt, settings, row=0, source=None):
+        self.prompt, self.settings, self.source = prompt, settings, source
         self.tokens = list(prompt)
         facts = model.facts
-        self._sampler = Sampler(settings, facts.words, prompt, row)
+        self._sampler = Sampler(settings, facts.words, prompt, row,
+                                (facts.never, facts.never_first))
         words = model.words if model.has_words else None
         if words is None and settings.stop:
             model.words  # noqa: B018: says what lacks
@@ -59,6 +61,11 @@ class Text:
     @property
     def reason(self):
         return self.result.reason
+
+    @property
+    def asked(self):
+        """Tokens, or frames of a sound, that were given."""
+        return len(self.prompt) if self.source is None else self.source.size
 
     @property
     def left(self):
@@ -87,6 +94,29 @@ class Text:
                     result.reason = "stop"
         result.text += fresh
         return Piece(fresh, token, told, result.reason)
+
+
+def text_of(model, prompt, settings, row=0):
+    """The Text that goes on from a prompt, or that answers the source of an encoder-decoder."""
+    encoder = model.encoder
+    hears = encoder is not None and encoder.ear is not None
+    if not hears and (settings.language is not None or settings.task is not None):
+        raise UsageError(f"'language' and 'task' are of models that hear, which "
+                         f"{model.facts.where} does not")
+    if encoder is None:
+        return Text(model, tokens_of(model, prompt), settings, row)
+    source = (encoder.hear(prompt, settings.language, settings.task) if hears
+              else encoder.read(tokens_of(model, prompt)))
+    return Text(model, source.begin, settings, row, source)
+
+
+def source_into(model, cache, text):
+    """Reads the source of a text into an empty cache, and finds its language."""
+    source, cache.sources = text.source, [model.encoder.run(text.source)]
+    if source.languages:
+        logits = cache.run([source.begin[:1]])[0, 0]
+        text.prompt[1] = text.tokens[1] = max(source.languages, key=lambda token: logits[token])
+        source.languages = ()
 
 
 def tokens_of(model, prompt):
@@ -124,10 +154,13 @@ class Prefill:
 
     def __init__(self, model, text, most, cache=None):
         self.text, self.cache, self._most = text, cache or Cache(model.layout), most
-        self.logits, self._at = None, int(self.cache.lengths[0])
+        self.logits, self._model, self._at = None, model, int(self.cache.lengths[0])
 
     def advance(self):
         """Computes one piece; True at the end."""
+        if self.text.source is not None and not self.cache.sources:
+            source_into(self._model, self.cache, self.text)
+            self._at = int(self.cache.lengths[0])
         tokens = self.text.prompt[self._at:self._at + self._most]
         self.logits = self.cache.run([tokens])[0, -1:].copy()
         self._at += len(tokens)

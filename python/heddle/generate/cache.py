@@ -11,19 +11,21 @@ import re
 import numpy as np
 
 from ..library import RefusedError
+from . import pairs
 from .network import INPUTS, LAST, LOGITS, MASK, POSITIONS
 
 LENGTH = "past_length"
 PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
-def check_names(inputs, outputs, pasts, where):
-    """Refuses a model that is none of a decoder."""
+def check_names(inputs, outputs, pasts, where, has_source=False):
+    """Refuses a model that is none of a decoder, or of one whose text has a source."""
     lacks = [name for name in (INPUTS, MASK) if name not in inputs]
     lacks += [LOGITS] if LOGITS not in outputs else []
     lacks += [] if pasts else ["past_key_values.0.key"]
     wants = [name for name in inputs
-             if name not in {INPUTS, MASK, POSITIONS, LENGTH, LAST, *pasts}]
+             if name not in {INPUTS, MASK, POSITIONS, LENGTH, LAST, *pasts}
+             and not (has_source and (name == pairs.SOURCE_MASK or pairs.CROSS.fullmatch(name)))]
     if lacks or wants:
         raise RefusedError(
             f"{where}: is no decoder as onnxruntime-genai's builder writes it:"
@@ -35,12 +37,12 @@ def check_names(inputs, outputs, pasts, where):
 class Layout:
     """Inputs of a session that hold keys and values."""
 
-    def __init__(self, session, where):
+    def __init__(self, session, where, has_source=False):
         self.session, self.where = session, where
         inputs = {info.name: info for info in session.get_inputs()}
         self.pasts = [info for info in inputs.values() if info.shares >= 0]
         check_names(inputs, {info.name for info in session.get_outputs()},
-                    {info.name for info in self.pasts}, where)
+                    {info.name for info in self.pasts}, where, has_source)
         for info in self.pasts:
             if len(info.shape) != 4 or not all(isinstance(size, int) for size in info.shape[1:]):
                 raise RefusedError(f"{where}: '{info.name}' is {info.shape}, but must be [batch, "
@@ -60,6 +62,8 @@ class Cache:
     def __init__(self, layout, rows=1):
         self.layout = layout
         self.lengths = np.zeros(rows, np.int64)
+        self.sources = []  # of each row: the inputs that an encoder made, if there is one
+        self._beside = None
         self._room, self._used = layout.buffers(rows), np.zeros(rows, np.int64)
 
     def run(self, tokens, last=1):
@@ -75,11 +79,30 @@ class Cache:
             feeds[LENGTH] = self.lengths[:1]
         if layout.takes_last:
             feeds[LAST] = np.arange(count - last, count)
+        feeds |= self._read()
         feeds |= {info.name: room[:rows] for info, room in zip(layout.pasts, self._room)}
         self._used[:rows] = np.maximum(self._used[:rows], after)
         logits, = layout.session.run([LOGITS], feeds)
         self.lengths = after
         return logits[:, -last:]
+
+    def _read(self):
+        """Inputs of all rows that an encoder made, 0 after the end of a shorter one. They are put
+        beside each other when rows have come or gone."""
+        if len(self.sources) < 2:
+            return self.sources[0] if self.sources else {}
+        key = [id(each) for each in self.sources]
+        if self._beside is None or self._beside[0] != key:
+            made = {}
+            for name, first in self.sources[0].items():
+                axis, arrays = min(2, first.ndim - 1), [each[name] for each in self.sources]
+                shape = [len(arrays), *first.shape[1:]]
+                shape[axis] = max(each.shape[axis] for each in arrays)
+                made[name] = np.zeros(shape, first.dtype)
+                for row, each in zip(made[name], arrays):
+                    row[tuple(map(slice, each.shape[1:]))] = each[0]
+            self._beside = key, made
+        return self._beside[1]
 
     def fill(self, length, draw):
         """Has `length` tokens in each row, of keys and values that `draw(shape)` gives."""
@@ -97,11 +120,13 @@ class Cache:
             if place < row:
                 self._take(place, self, row)
         self.lengths = self.lengths[:len(rows)].copy()
+        self.sources = [self.sources[row] for row in rows] if self.sources else []
 
     def row(self, number):
         """A cache of one row, a copy."""
         made = Cache(self.layout)
         made._take(0, self, number)
+        made.sources = self.sources[number:number + 1]
         return made
 
     def join(self, others):
@@ -117,6 +142,7 @@ class Cache:
         self.lengths = np.concatenate([self.lengths, np.zeros(len(rows), np.int64)])
         for place, (each, row) in enumerate(rows, before):
             self._take(place, each, row)
+            self.sources += each.sources[row:row + 1]
 
     def _take(self, place, other, row):
         """Copies a row of a cache. What was there before is 0: a longer row beside it makes a run

@@ -36,6 +36,7 @@ FAMILIES = {
     "gemma3_text": Family(plus_one=True, scaled_words=True, sandwich=True, windows="six"),
     "gpt2": Family(windows="none", gpt2=True),
 }
+PAIRS = ("t5", "mt5", "whisper")  # encoder-decoders, in pairs.py
 ACTIVATIONS = {"silu": "silu", "swish": "silu", "gelu_pytorch_tanh": "tanh", "gelu_new": "tanh",
                "gelu_fast": "tanh", "gelu": "gelu", "relu": "relu"}
 OTHER_NAMES = {"n_layer": "num_hidden_layers", "n_head": "num_attention_heads",
@@ -84,7 +85,7 @@ class Architecture:
     logit_cap: float = 0.0
 
 
-class _Config:
+class Config:
     """Values of a config.json, of the types that they must have."""
 
     def __init__(self, values, where):
@@ -155,7 +156,7 @@ def _rope(config, head_size, kind):
         scaling = {**config.table("rope_scaling"), **given}
     defaults = {key: config.values[key] for key in ("rope_theta", "partial_rotary_factor")
                 if key in config.values}
-    scaling = _Config({**defaults, **scaling}, config.where)
+    scaling = Config({**defaults, **scaling}, config.where)
     theta = scaling.number("rope_theta", 1e4, 1, 1e12, float)
     share = scaling.number("partial_rotary_factor", 1.0, 0, 1, float)
     original = ({"original": config.number("original_max_position_embeddings")}
@@ -166,22 +167,29 @@ def _rope(config, head_size, kind):
                 config.values.get("rope_interleaved") is True)
 
 
+def check_fields(config, only):
+    """Refuses quantised weights, and fields that are not as `only` has them."""
+    if config.values.get("quantization_config"):
+        method = config.table("quantization_config").get("quant_method", "unknown")
+        raise RefusedError(f"{config.where}: weights are quantised by '{method}'; supported: f32, "
+                           "f16 and bf16 in safetensors, Q4_0 and Q8_0 in GGUF")
+    for key, value in only.items():
+        if config.values.get(key, value) is not value:
+            raise RefusedError(f"{config.where}: '{key}' is {config.values[key]!r}; supported: "
+                               f"{value!r}")
+
+
 def _supported(values, where):
-    """The _Config of a model that is supported as a whole."""
-    config = _Config(values, where)
+    """The Config of a model that is supported as a whole."""
+    config = Config(values, where)
     name = values.get("model_type")
     if not isinstance(name, str) or name not in FAMILIES:
         near = difflib.get_close_matches(str(name), FAMILIES, 1)
-        raise RefusedError(f"{where}: 'model_type' is {name!r}; supported: {', '.join(FAMILIES)}"
+        raise RefusedError(f"{where}: 'model_type' is {name!r}; supported: "
+                           f"{', '.join([*FAMILIES, *PAIRS])}"
                            + (f"; did you mean '{near[0]}'?" if near else "")
                            + "\nnote: a folder with a model.onnx of any decoder is taken as it is")
-    if config.values.get("quantization_config"):
-        method = config.table("quantization_config").get("quant_method", "unknown")
-        raise RefusedError(f"{where}: weights are quantised by '{method}'; supported: f32, f16 and "
-                           "bf16 in safetensors, Q4_0 and Q8_0 in GGUF")
-    for key, value in ONLY.items():
-        if config.values.get(key, value) is not value:
-            raise RefusedError(f"{where}: '{key}' is {config.values[key]!r}; supported: {value!r}")
+    check_fields(config, ONLY)
     return config
 
 

@@ -4,12 +4,15 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import contextlib
+import os
 import threading
 import time
 
+import numpy as np
+
 from ..library import Error, UsageError
 from . import chat
-from .batch import Batch, Prefill, Text, check_tokens, tokens_of
+from .batch import Batch, Prefill, check_tokens, source_into, text_of, tokens_of
 from .cache import Cache
 from .model import Model, open_model
 from .sample import Sampler, Settings
@@ -79,6 +82,7 @@ class Generator:
 
     def _clear(self):
         self._cache, self._tokens, self._logits = Cache(self.model.layout), [], None
+        self._source = None
         self._sampler = self._settings = None
 
     @contextlib.contextmanager
@@ -120,6 +124,9 @@ class Generator:
         """Adds tokens, or those of a text, and computes their keys and values."""
         with self._alone():
             facts = self.model.facts
+            if self.model.encoder is not None and self._source is None:
+                raise UsageError(f"{facts.where}: is an encoder-decoder, whose text answers a "
+                                 "source: `generate` and `stream` take it; `append` goes on then")
             if isinstance(tokens, str):
                 tokens = (tokens_of(self.model, tokens) if not self._tokens
                           else self.model.words.encode(tokens, special=False))
@@ -189,11 +196,15 @@ class Generator:
         stats = text.result.stats
         with self._alone():
             begin = time.perf_counter()
+            if text.source is not self._source:
+                self._clear()
+                source_into(self.model, self._cache, text)
+                self._source = text.source
             shared = next((i for i, (one, other) in enumerate(zip(self._tokens, text.prompt))
                            if one != other), min(len(self._tokens), len(text.prompt)))
             self._rewind(shared)
             self._sampler = None
-            stats |= {"prompt_tokens": len(text.prompt), "reused_tokens": min(
+            stats |= {"prompt_tokens": text.asked, "reused_tokens": min(
                 int(self._cache.lengths[0]), len(text.prompt) - 1), "guessed_tokens": 0,
                 "accepted_tokens": 0, "tokens": 0}
             self._tokens = list(text.prompt)
@@ -228,13 +239,13 @@ class Generator:
         return made
 
     def _text(self, prompt, settings):
-        return Text(self.model, tokens_of(self.model, prompt), Settings.of(settings))
+        return text_of(self.model, prompt, Settings.of(settings))
 
     def generate(self, prompt, **settings):
         """The Result of going on from a prompt: a text, or a list of tokens. For a list of texts,
         or of lists of tokens, a list of Results, each as if it were alone."""
         if isinstance(prompt, (list, tuple)) and any(
-                isinstance(each, (str, list, tuple)) for each in prompt):
+                isinstance(each, (str, list, tuple, os.PathLike, np.ndarray)) for each in prompt):
             return self._several(prompt, settings)
         stream = self.stream(prompt, **settings)
         for _ in stream.pieces:
@@ -251,7 +262,7 @@ class Generator:
         """Results of prompts, which are computed beside each other. The numbers that text i draws
         are those of the seed and i."""
         made = Settings.of(settings)
-        texts = [Text(self.model, tokens_of(self.model, prompt), made, row)
+        texts = [text_of(self.model, prompt, made, row)
                  for row, prompt in enumerate(prompts)]
         if not self.model.batches:
             with self._alone():
@@ -274,7 +285,7 @@ class Generator:
                         raise piece
                 batch.run()
         for text in texts:
-            text.result.stats |= {"prompt_tokens": len(text.prompt),
+            text.result.stats |= {"prompt_tokens": text.asked,
                                   "tokens": len(text.result.tokens)}
         return [text.result for text in texts]
 

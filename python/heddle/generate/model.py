@@ -18,13 +18,15 @@ from ..library import RefusedError, UsageError
 from ..onnx_graph import nodes_of
 from ..packages import need
 from ..session import Session
-from . import cache, families, gguf, network, rope, safetensors, text
+from . import audio, cache, families, gguf, network, pairs, rope, safetensors, text
+from .encoder import Encoder
 
 LONGEST = 4096  # tokens, where nobody asks for more: tables of rotations are as long
 SETTLED = 10  # seconds, after which the cache of compiled models trusts a file of weights
 OTHER_ATTENTION = {"Attention", "MultiHeadAttention"}
 TYPICAL = {network.BATCH: 1, network.SEQUENCE: 1, network.TOTAL: 513}
-WRITERS = [module.__file__ for module in (families, gguf, network, rope, safetensors)]
+TYPICAL_SOURCE = 128
+WRITERS = [module.__file__ for module in (families, gguf, network, pairs, rope, safetensors)]
 
 
 @dataclass
@@ -40,6 +42,8 @@ class Facts:
     template: str | None = None
     tokens: dict = field(default_factory=dict)  # texts that templates name, as bos_token
     adds_bos: bool = False  # which the tokenizer leaves to its caller
+    never: tuple = ()  # tokens that are not chosen
+    never_first: tuple = ()
 
 
 def read_json(path, optional=True):
@@ -102,12 +106,13 @@ def _facts_of_folder(folder, config, words, context):
 
 class Model:
     """A compiled decoder. `layout` is how its cache enters a run; with `batches` rows of a batch
-    may have lengths of their own: all attention goes by GroupQueryAttention."""
+    may have lengths of their own: all attention goes by GroupQueryAttention. The `encoder`
+    (encoder.py) reads the source of a text, where the model has one."""
 
-    def __init__(self, module, facts, threads, words_of=None, batches=True):
-        self.facts, self.batches = facts, batches
+    def __init__(self, module, facts, threads, words_of=None, batches=True, encoder=None):
+        self.facts, self.batches, self.encoder = facts, batches, encoder
         self.session = Session(module, threads)
-        self.layout = cache.Layout(self.session, facts.where)
+        self.layout = cache.Layout(self.session, facts.where, encoder is not None)
         self._words_of = words_of
 
     @property
@@ -132,6 +137,9 @@ def open_model(path, max_length=None, threads=None, **options):
                                        and 1 <= max_length <= 1 << 24):
         raise UsageError(f"'max_length' is {max_length!r}, but must be a number of tokens from 1 "
                          f"to {1 << 24}")
+    if "kv_cache" in options:
+        raise UsageError("'kv_cache' is no option of a generator, whose keys and values have room "
+                         "for as many tokens as 'max_length' says; give that one")
     if path.suffix == ".onnx":
         return _open_onnx(path, max_length, threads, options)
     if path.suffix == ".gguf":
@@ -213,12 +221,11 @@ def _reader(path, words):
     return functools.partial(text.Words.read, path, words) if path.exists() else None
 
 
-def _compiled(made, weights, files, context, threads, options):
-    """The module of a decoder that is written from files, or the one of an earlier time."""
-    options = {"typical": TYPICAL, **options, "kv_cache": context}
+def _compiled(write, kind, files, context, threads, options):
+    """The module of a graph that `write(path)` makes of files, or the one of an earlier time."""
     bound = inspect.signature(compiler.compile).bind(None, threads=threads, **options)
     bound.apply_defaults()
-    start = starts.Start(files[0], {**bound.arguments, "context": context},
+    start = starts.Start(files[0], {**bound.arguments, "context": context, "kind": kind},
                          [*files[1:], *WRITERS])
     module = start.find()
     if module is not None:
@@ -226,7 +233,7 @@ def _compiled(made, weights, files, context, threads, options):
         return module
     with workplace.folder() as place:
         path = Path(place) / "model.onnx"
-        network.write(made, weights, path, context)
+        write(path)
         past = time.time() - SETTLED
         for each in (path, f"{path}.data"):  # which nobody writes to again
             os.utime(each, (past, past))
@@ -235,22 +242,64 @@ def _compiled(made, weights, files, context, threads, options):
     return module
 
 
+def _decoder(made, weights, files, context, threads, options):
+    return _compiled(lambda path: network.write(made, weights, path, context), "decoder", files,
+                     context, threads, {"typical": TYPICAL, **options, "kv_cache": context})
+
+
 def _open_safetensors(folder, max_length, threads, options):
     config = read_json(folder / "config.json")
-    made = families.architecture(config, f"'{folder / 'config.json'}'")
+    is_pair = config.get("model_type") in families.PAIRS
+    made = (pairs.pair if is_pair else families.architecture)(
+        config, f"'{folder / 'config.json'}'")
     context = _bounded(made.context, max_length, f"'{folder}'")
     weights = safetensors.Safetensors(folder)
     files = [folder / "config.json", *weights.files]
-    module = _compiled(made, weights, files, context, threads, options)
     facts = _facts_of_folder(folder, config, made.words, context)
-    return Model(module, facts, threads, _reader(folder / "tokenizer.json", made.words))
+    words_of = _reader(folder / "tokenizer.json", made.words)
+    if is_pair:
+        return _open_pair(made, weights, files, facts, threads, options, words_of)
+    module = _decoder(made, weights, files, context, threads, options)
+    return Model(module, facts, threads, words_of)
+
+
+def _open_pair(made, weights, files, facts, threads, options, words_of):
+    """The Model of an encoder-decoder."""
+    folder, context = files[0].parent, facts.context
+    given = {**read_json(files[0]), **read_json(folder / "generation_config.json")}
+    start = _ids(given.get("decoder_start_token_id"), facts.where)
+    if len(start) != 1 or start[0] >= made.words:
+        raise RefusedError(f"{facts.where}: 'decoder_start_token_id' is "
+                           f"{given.get('decoder_start_token_id')!r}, but must be a token, from "
+                           f"which the decoder goes on")
+    for name, key in (("never", "suppress_tokens"), ("never_first", "begin_suppress_tokens")):
+        setattr(facts, name, tuple(each for each in _ids(given.get(key), facts.where)
+                                   if each < made.words))
+    ear = None
+    if made.hears:
+        path = folder / "preprocessor_config.json"
+        ear = audio.ear_of(read_json(path), made.mels, made.frames, f"'{path}'")
+    modules = []
+    for kind, part, more in (
+            ("decoder", pairs.Writer.write, {"kv_cache": context}),
+            ("encoder", pairs.Writer.encoder, {})):
+        typical = {network.BATCH: 1, pairs.SOURCE: made.frames // 2 or TYPICAL_SOURCE}
+        if kind == "decoder":
+            typical |= TYPICAL
+        elif made.hears:
+            del typical[pairs.SOURCE]
+        modules.append(_compiled(
+            lambda path, part=part: network.write(made, weights, path, context, pairs.Writer, part),
+            kind, files, context, threads, {"typical": typical, **options, **more}))
+    encoder = Encoder(modules[1], facts, threads, start[0], ear, given)
+    return Model(modules[0], facts, threads, words_of, encoder=encoder)
 
 
 def _open_gguf(path, max_length, threads, options):
     file = gguf.File(path)
     made = file.architecture()
     context = _bounded(made.context, max_length, f"'{path}'")
-    module = _compiled(made, file, [path], context, threads, options)
+    module = _decoder(made, file, [path], context, threads, options)
     facts = Facts(path.stem, f"'{path}'", made.words, context, file.eos, file.bos, file.template,
                   file.token_names, file.adds_bos)
     beside = path.parent / "tokenizer.json"

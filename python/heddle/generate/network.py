@@ -120,7 +120,8 @@ class Writer:
         return self.net.op("Gelu", x, name=name,
                            approximate="tanh" if kind == "tanh" else "none")
 
-    def attention(self, i, query, key, value, name):
+    def attention(self, i, query, key, value, name, bias=""):
+        """Attention that extends the past of layer i; a bias is added to its scores."""
         made = self.made
         pasts = [self.net.input(f"past_key_values.{i}.{each}",
                                 [BATCH, made.kv_heads, PAST, made.head_size])
@@ -146,7 +147,8 @@ class Writer:
             more["softcap"] = made.attention_cap
         node = onnx_graph.make_node(
             "GroupQueryAttention",
-            [query, key, value, *pasts, "seqlens_k", "total_length", *tables],
+            [query, key, value, *pasts, "seqlens_k", "total_length",
+             *(["", "", "", bias] if bias else tables)],
             [name, *presents], name, domain=MICROSOFT, num_heads=made.heads,
             kv_num_heads=made.kv_heads, scale=made.scale, **more)
         self.net.nodes.append(node)
@@ -187,8 +189,7 @@ class Writer:
             layer = self.gpt2_layer
         for i in range(made.layers):
             x = layer(i, x)
-        net.input(LAST, ["last"], onnx_graph.INT64)
-        x = net.op("Gather", x, LAST, name="last", axis=1)
+        x = self.last(x)
         x = self.norm(x, f"{top}.{'ln_f' if made.family.gpt2 else 'norm'}", "norm")
         if made.tied or "lm_head.weight" not in self.weights:
             x = net.op("MatMul", x, net.op("Transpose", words, name="head/words", perm=[1, 0]),
@@ -198,8 +199,18 @@ class Writer:
         if made.logit_cap:
             cap = net.constant(np.float32(made.logit_cap), "logit_cap")
             x = net.op("Mul", net.op("Tanh", net.op("Div", x, cap)), cap)
+        return self.finish(x)
+
+    def last(self, x):
+        """Rows of x at the places whose logits are wanted."""
+        self.net.input(LAST, ["last"], onnx_graph.INT64)
+        return self.net.op("Gather", x, LAST, name="last", axis=1)
+
+    def finish(self, x):
+        """The ModelProto, whose logits are x."""
+        net = self.net
         net.nodes.append(onnx_graph.make_node("Identity", [x], [LOGITS], LOGITS))
-        net.outputs.insert(0, onnx_graph.make_value(LOGITS, [BATCH, "last", made.words]))
+        net.outputs.insert(0, onnx_graph.make_value(LOGITS, [BATCH, "last", self.made.words]))
         return net.finish()
 
     def layer(self, i, x):
@@ -254,9 +265,9 @@ class Writer:
         return net.op("Add", x, y, name=f"{name}/out")
 
 
-def write(made, weights, path, context):
+def write(made, weights, path, context, writer=Writer, part=Writer.write):
     """Writes the network to `path`, and its weights beside it."""
     with open(f"{os.fspath(path)}.data", "wb") as file:
-        model = Writer(made, weights, Network(file), context).write()
+        model = part(writer(made, weights, Network(file), context))
     with open(path, "wb") as file:
         file.write(model.SerializeToString())

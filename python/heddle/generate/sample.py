@@ -60,6 +60,8 @@ class Settings:
     logprobs: int | None = None  # likeliest tokens to tell of, beside the chosen one
     on_logits: object = None
     prompt_lookup: int = 0  # tokens to guess from the text so far
+    language: str | None = None  # of a sound; None: the model finds it
+    task: str | None = None  # with a sound: "transcribe" or "translate"
 
     def __post_init__(self):
         self.max_tokens = _count("max_tokens", self.max_tokens, 0, 1 << 31)
@@ -142,10 +144,11 @@ def _fewest(shares, whole):
 
 class Sampler:
     """Chooses the tokens of one text. `prompt` are its first tokens, which penalties of repetition
-    count, too."""
+    count, too; `never` are tokens that are not chosen, and those that are not chosen first."""
 
-    def __init__(self, settings, words, prompt=(), row=0):
+    def __init__(self, settings, words, prompt=(), row=0, never=((), ())):
         self.settings, self.words, self.step = settings, words, 0
+        self._never = [list(each) for each in never]
         seed = settings.seed
         self._random = np.random.default_rng(None if seed is None else [seed, row] if row
                                              else seed)
@@ -166,6 +169,10 @@ class Sampler:
             raise Error(f"step {self.step}: the logits hold NaN or infinity: the model gives no "
                         "probabilities\nnote: 'heddle compare' finds the node that they come from")
         settings = self.settings
+        for tokens in self._never[:1 if self.step > 1 else 2]:
+            if tokens:
+                logits = logits.copy()
+                logits[tokens] = -np.inf
         if settings.on_logits is not None:
             logits = self._called(logits)
         told = logits

@@ -11,7 +11,7 @@ import threading
 import time
 
 from .. import library
-from ..generate.batch import Batch, Piece, Prefill, Text
+from ..generate.batch import Batch, Piece, Prefill, text_of
 
 PREFILL = 128  # tokens of a prompt between two steps
 LEAST_SHARED = 8  # tokens, for which the keys of an earlier text are taken up
@@ -77,13 +77,17 @@ class Engine:
     last `kept` texts stay: one that begins as one of them did goes on from there."""
 
     def __init__(self, model, slots=4, waiting=64, seconds=600.0, kept=4):
+        if model.encoder is not None and model.encoder.ear is not None:
+            raise library.UsageError(f"{model.facts.where}: hears sounds, but requests are texts; "
+                                     "heddle.generate takes sounds")
         self.model = model
         self.slots = slots if model.batches else 1
         self.counts = Counts()
         self._most, self._seconds = waiting, seconds
         self._lock = threading.Condition()
         self._waiting, self._is_ending = collections.deque(), False
-        self._kept = collections.deque(maxlen=kept)  # (tokens, Cache)
+        # (tokens, Cache); where texts have a source, keys are of that source alone.
+        self._kept = collections.deque(maxlen=kept if model.encoder is None else 0)
         self._tickets = {}  # id of a text in the batch -> Ticket
         self._batch, self._prefill = Batch(model), None  # (Ticket, Prefill)
         self._thread = threading.Thread(target=self._work, name="heddle-engine", daemon=True)
@@ -99,7 +103,7 @@ class Engine:
 
     def submit(self, prompts, settings):
         """Tickets of texts, one for each prompt, a list of tokens: all of them, or none."""
-        tickets = [Ticket(Text(self.model, prompt, settings, row), self._seconds)
+        tickets = [Ticket(text_of(self.model, prompt, settings, row), self._seconds)
                    for row, prompt in enumerate(prompts)]
         with self._lock:
             if self._is_ending:
@@ -202,7 +206,7 @@ class Engine:
                 if is_done:
                     self._batch.add([prefill])
                     self._tickets[id(ticket.text)] = ticket
-                    self.counts.add("prompt_tokens", len(ticket.text.prompt))
+                    self.counts.add("prompt_tokens", ticket.text.asked)
             except Exception as error:  # noqa: BLE001: of this text; the server goes on
                 is_done = True
                 self._fail(ticket, error)

@@ -170,7 +170,7 @@ def _number(logprob):
 
 
 def _usage(tickets):
-    prompt = sum(len(each.text.prompt) for each in tickets)
+    prompt = sum(each.text.asked for each in tickets)
     made = sum(len(each.text.result.tokens) for each in tickets)
     return {"prompt_tokens": prompt, "completion_tokens": made, "total_tokens": prompt + made}
 
