@@ -7,15 +7,16 @@
 
 `heddle generate` is the same as a command (docs/guide/generate.md). In the order of the work:
 model.py finds a model; families.py, safetensors.py, gguf.py, gguf_words.py and rope.py read one
-that is no ONNX model, and network.py writes it as one; pairs.py, encoder.py and audio.py are of
-T5 and Whisper; cache.py runs it and has the keys and
-values; text.py, chat.py and sample.py are of texts, messages and choices; batch.py has texts beside
-each other, and generator.py one. Texts need the package tokenizers, messages jinja2.
+that is no ONNX model, and network.py writes it as one; pairs.py, encoder.py and audio.py are of T5
+and Whisper; cache.py runs it and has the keys and values; text.py, chat.py and sample.py are of
+texts, messages and choices; batch.py has texts beside each other, and generator.py one; embed.py
+gives vectors of texts. Texts need the package tokenizers, messages jinja2.
 SPDX-License-Identifier: Apache-2.0
 """
 
 from .batch import Piece, Result
+from .embed import Embedder
 from .generator import Generator, Stream
 from .sample import Logprobs
 
-__all__ = ["Generator", "Logprobs", "Piece", "Result", "Stream"]
+__all__ = ["Embedder", "Generator", "Logprobs", "Piece", "Result", "Stream"]

@@ -188,7 +188,8 @@ def _supported(values, where):
         raise RefusedError(f"{where}: 'model_type' is {name!r}; supported: "
                            f"{', '.join([*FAMILIES, *PAIRS])}"
                            + (f"; did you mean '{near[0]}'?" if near else "")
-                           + "\nnote: a folder with a model.onnx of any decoder is taken as it is")
+                           + "\nnote: a folder with a model.onnx of any decoder is taken as it is; "
+                           "heddle.generate.Embedder takes BERT and its like")
     check_fields(config, ONLY)
     return config
 

@@ -46,18 +46,19 @@ class Facts:
     never_first: tuple = ()
 
 
-def read_json(path, optional=True):
-    """The dictionary of a JSON file; an empty one if there is none."""
+def read_json(path, optional=True, kind=dict):
+    """The dictionary, or the list, of a JSON file; an empty one if there is none."""
     if optional and not path.exists():
-        return {}
+        return kind()
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UsageError(f"'{path}': cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise RefusedError(f"'{path}': is no JSON: {error}") from error
-    if not isinstance(found, dict):
-        raise RefusedError(f"'{path}': is a {type(found).__name__}, but must be an object")
+    if not isinstance(found, kind):
+        raise RefusedError(f"'{path}': is a {type(found).__name__}, but must be "
+                           f"{'an object' if kind is dict else 'a list'}")
     return found
 
 
@@ -160,7 +161,7 @@ def open_model(path, max_length=None, threads=None, **options):
                      + (f"; it has {len(files)} of these: name one" if files else ""))
 
 
-def _bounded(context, max_length, where):
+def bounded(context, max_length, where):
     """Tokens that a text may have."""
     if max_length is not None and context is not None and max_length > context:
         raise UsageError(f"'max_length' is {max_length}, but {where} sees {context} tokens")
@@ -201,7 +202,7 @@ def _open_onnx(path, max_length, threads, given):
     sizes = {dim.dim_param for value in graph.input for dim in value.type.tensor_type.shape.dim}
     context = config.get("context_length") or config.get("max_position_embeddings") or config.get(
         "n_positions")
-    context = _bounded(context, max_length, f"'{path}'")
+    context = bounded(context, max_length, f"'{path}'")
     options = {"typical": {name: size for name, size in TYPICAL.items() if name in sizes},
                "shapes": _fixed(graph, config), **given, "kv_cache": context}
     module = compiler.compile(path, threads=threads, **options)
@@ -221,7 +222,7 @@ def _reader(path, words):
     return functools.partial(text.Words.read, path, words) if path.exists() else None
 
 
-def _compiled(write, kind, files, context, threads, options):
+def compiled(write, kind, files, context, threads, options):
     """The module of a graph that `write(path)` makes of files, or the one of an earlier time."""
     bound = inspect.signature(compiler.compile).bind(None, threads=threads, **options)
     bound.apply_defaults()
@@ -243,7 +244,7 @@ def _compiled(write, kind, files, context, threads, options):
 
 
 def _decoder(made, weights, files, context, threads, options):
-    return _compiled(lambda path: network.write(made, weights, path, context), "decoder", files,
+    return compiled(lambda path: network.write(made, weights, path, context), "decoder", files,
                      context, threads, {"typical": TYPICAL, **options, "kv_cache": context})
 
 
@@ -252,7 +253,7 @@ def _open_safetensors(folder, max_length, threads, options):
     is_pair = config.get("model_type") in families.PAIRS
     made = (pairs.pair if is_pair else families.architecture)(
         config, f"'{folder / 'config.json'}'")
-    context = _bounded(made.context, max_length, f"'{folder}'")
+    context = bounded(made.context, max_length, f"'{folder}'")
     weights = safetensors.Safetensors(folder)
     files = [folder / "config.json", *weights.files]
     facts = _facts_of_folder(folder, config, made.words, context)
@@ -281,14 +282,14 @@ def _open_pair(made, weights, files, facts, threads, options, words_of):
         ear = audio.ear_of(read_json(path), made.mels, made.frames, f"'{path}'")
     modules = []
     for kind, part, more in (
-            ("decoder", pairs.Writer.write, {"kv_cache": context}),
-            ("encoder", pairs.Writer.encoder, {})):
+            ("decoder", "write", {"kv_cache": context}),
+            ("encoder", "encoder", {})):
         typical = {network.BATCH: 1, pairs.SOURCE: made.frames // 2 or TYPICAL_SOURCE}
         if kind == "decoder":
             typical |= TYPICAL
         elif made.hears:
             del typical[pairs.SOURCE]
-        modules.append(_compiled(
+        modules.append(compiled(
             lambda path, part=part: network.write(made, weights, path, context, pairs.Writer, part),
             kind, files, context, threads, {"typical": typical, **options, **more}))
     encoder = Encoder(modules[1], facts, threads, start[0], ear, given)
@@ -298,7 +299,7 @@ def _open_pair(made, weights, files, facts, threads, options, words_of):
 def _open_gguf(path, max_length, threads, options):
     file = gguf.File(path)
     made = file.architecture()
-    context = _bounded(made.context, max_length, f"'{path}'")
+    context = bounded(made.context, max_length, f"'{path}'")
     module = _decoder(made, file, [path], context, threads, options)
     facts = Facts(path.stem, f"'{path}'", made.words, context, file.eos, file.bos, file.template,
                   file.token_names, file.adds_bos)

@@ -22,6 +22,7 @@ LAST = "logits_at"  # places of a run's tokens whose logits are wanted, [last]
 BATCH, SEQUENCE, TOTAL, PAST = ("batch_size", "sequence_length", "total_sequence_length",
                                 "past_sequence_length")
 MICROSOFT = "com.microsoft"
+NOTHING = -1e30  # added to scores of keys that are no part of a text
 
 
 class Network(onnx_graph.Graph):
@@ -88,6 +89,14 @@ class Writer:
         return self.net.op("Add", y, self.net.constant(self.weights.read(bias), bias),
                            name=f"{name}/bias")
 
+    def table(self, name, rows, columns=None):
+        """A tensor of so many rows, as wide as the model unless `columns` says more."""
+        table, wanted = self.weights.read(name), (rows, columns or self.made.width)
+        if table.shape != wanted:
+            raise RefusedError(f"{self.weights.where}: '{name}' is {list(table.shape)}, but "
+                               f"config.json says {list(wanted)}")
+        return table
+
     def norm(self, x, source, name):
         made = self.made
         weight = self.weights.read(f"{source}.weight")
@@ -119,6 +128,25 @@ class Writer:
             return self.net.op("Relu", x, name=name)
         return self.net.op("Gelu", x, name=name,
                            approximate="tanh" if kind == "tanh" else "none")
+
+    def split(self, x, name):
+        """Heads [batch, heads, tokens, size] of x."""
+        made, net = self.made, self.net
+        sizes = net.constant(np.int64([0, 0, made.heads, made.head_size]), "split_heads")
+        return net.op("Transpose", net.op("Reshape", x, sizes, name=f"{name}/split"),
+                      name=f"{name}/heads", perm=[0, 2, 1, 3])
+
+    def attend(self, query, key, value, bias, name):
+        """Attention of heads to all keys, [batch, tokens, heads * size]."""
+        made, net = self.made, self.net
+        if made.scale != 1:
+            query = net.op("Mul", query, net.constant(np.float32(made.scale), "scale"))
+        scores = net.op("MatMul", query, net.op("Transpose", key, perm=[0, 1, 3, 2]))
+        if bias is not None:
+            scores = net.op("Add", scores, bias)
+        y = net.op("MatMul", net.op("Softmax", scores, axis=-1), value, name=f"{name}/heads")
+        whole = net.constant(np.int64([0, 0, made.heads * made.head_size]), "whole_heads")
+        return net.op("Reshape", net.op("Transpose", y, perm=[0, 2, 1, 3]), whole, name=name)
 
     def attention(self, i, query, key, value, name, bias=""):
         """Attention that extends the past of layer i; a bias is added to its scores."""
@@ -172,12 +200,8 @@ class Writer:
         self.lengths()
         top, words = (("transformer", "transformer.wte.weight") if made.family.gpt2
                       else ("model", "model.embed_tokens.weight"))
-        table = self.weights.read(words)
-        if table.shape != (made.words, made.width):
-            raise RefusedError(f"{self.weights.where}: '{words}' is {list(table.shape)}, but "
-                               f"config.json says {[made.words, made.width]}")
-        x = net.op("Gather", net.constant(table, words), INPUTS, name="embed", axis=0)
-        del table
+        x = net.op("Gather", net.constant(self.table(words, made.words), words), INPUTS,
+                   name="embed", axis=0)
         if made.family.scaled_words:
             x = net.op("Mul", x, net.constant(np.float32(made.width**0.5), "width_root"),
                        name="embed/scaled")
@@ -265,9 +289,9 @@ class Writer:
         return net.op("Add", x, y, name=f"{name}/out")
 
 
-def write(made, weights, path, context, writer=Writer, part=Writer.write):
-    """Writes the network to `path`, and its weights beside it."""
+def write(made, weights, path, context, writer=Writer, part="write"):
+    """Writes the network that a method of the writer makes to `path`, and its weights beside it."""
     with open(f"{os.fspath(path)}.data", "wb") as file:
-        model = part(writer(made, weights, Network(file), context))
+        model = getattr(writer(made, weights, Network(file), context), part)()
     with open(path, "wb") as file:
         file.write(model.SerializeToString())

@@ -13,12 +13,10 @@ import re
 import numpy as np
 
 from .. import onnx_graph
-from ..library import RefusedError
 from . import families, network
 
 SOURCE, SOURCE_MASK, FEATURES = "source_length", "source_mask", "input_features"
 CROSS = re.compile(r"cross\.(\d+)\.(key|value)")
-NOTHING = -1e30  # added to scores of what is no part of a source
 ONLY = {"scale_embedding": False, "use_weighted_layer_sum": False, "is_encoder_decoder": True}
 
 
@@ -156,25 +154,6 @@ class Writer(network.Writer):
         return self.net.op("LayerNormalization", x, weight, bias, name=name, axis=-1,
                            epsilon=self.made.epsilon)
 
-    def split(self, x, name):
-        """Heads [batch, heads, tokens, size] of x."""
-        made, net = self.made, self.net
-        sizes = net.constant(np.int64([0, 0, made.heads, made.head_size]), "split_heads")
-        return net.op("Transpose", net.op("Reshape", x, sizes, name=f"{name}/split"),
-                      name=f"{name}/heads", perm=[0, 2, 1, 3])
-
-    def attend(self, query, key, value, bias, name):
-        """Attention of heads to all keys, [batch, tokens, heads * size]."""
-        made, net = self.made, self.net
-        if made.scale != 1:
-            query = net.op("Mul", query, net.constant(np.float32(made.scale), "scale"))
-        scores = net.op("MatMul", query, net.op("Transpose", key, perm=[0, 1, 3, 2]))
-        if bias is not None:
-            scores = net.op("Add", scores, bias)
-        y = net.op("MatMul", net.op("Softmax", scores, axis=-1), value, name=f"{name}/heads")
-        whole = net.constant(np.int64([0, 0, made.heads * made.head_size]), "whole_heads")
-        return net.op("Reshape", net.op("Transpose", y, perm=[0, 2, 1, 3]), whole, name=name)
-
     def feed_forward(self, x, source, hidden, name):
         made, net = self.made, self.net
         if made.name == "whisper":
@@ -196,11 +175,7 @@ class Writer(network.Writer):
         the last axis, to the front."""
         made, net = self.made, self.net
         source = f"{half}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
-        table = self.weights.read(source)
-        if table.shape != (made.buckets, made.heads):
-            raise RefusedError(f"{self.weights.where}: '{source}' is {list(table.shape)}, but "
-                               f"config.json says {[made.buckets, made.heads]}")
-        most = made.distance
+        table, most = self.table(source, made.buckets, made.heads), made.distance
         table = table[bucket(np.arange(-most, most + 1), made.buckets, most, half == "encoder")]
         distance = net.op("Clip", net.op("Sub", places, at), net.constant(np.int64(-most)),
                           net.constant(np.int64(most)))
@@ -215,21 +190,13 @@ class Writer(network.Writer):
 
     def words(self):
         """The table of words."""
-        name = ("model.decoder.embed_tokens.weight" if self.made.hears else "shared.weight")
-        table = self.weights.read(name)
-        if table.shape != (self.made.words, self.made.width):
-            raise RefusedError(f"{self.weights.where}: '{name}' is {list(table.shape)}, but "
-                               f"config.json says {[self.made.words, self.made.width]}")
-        return self.net.constant(table, name)
+        name = "model.decoder.embed_tokens.weight" if self.made.hears else "shared.weight"
+        return self.net.constant(self.table(name, self.made.words), name)
 
     def placed(self, x, half, places, count):
         """x and the learned positions."""
         name = f"model.{half}.embed_positions.weight"
-        table = self.weights.read(name)
-        if table.shape != (count, self.made.width):
-            raise RefusedError(f"{self.weights.where}: '{name}' is {list(table.shape)}, but "
-                               f"config.json says {[count, self.made.width]}")
-        table = self.net.constant(table, name)
+        table = self.net.constant(self.table(name, count), name)
         if places is not None:
             table = self.net.op("Gather", table, places, axis=0)
         return self.net.op("Add", x, table, name="placed")
@@ -302,7 +269,7 @@ class Writer(network.Writer):
             net.input(SOURCE_MASK, [network.BATCH, SOURCE])
             lacks = net.op("Sub", net.constant(np.float32(1)), SOURCE_MASK)
             cross = net.op("Mul", net.op("Unsqueeze", lacks, net.constant(np.int64([1, 2]))),
-                           net.constant(np.float32(NOTHING)))
+                           net.constant(np.float32(network.NOTHING)))
         for i in range(made.layers):
             x = self.decoder_layer(i, x, bias, cross)
         x = self.last(x)

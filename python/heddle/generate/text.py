@@ -21,8 +21,8 @@ class Words:
                                "they are not of one model")
 
     @classmethod
-    def read(cls, path, words):
-        """The tokenizer of a tokenizer.json."""
+    def read(cls, path, words, longest=None):
+        """The tokenizer of a tokenizer.json, which cuts texts to so many tokens."""
         tokenizers = need("tokenizers", "text as tokens", "generate")
         try:
             made = tokenizers.Tokenizer.from_file(str(path))
@@ -30,6 +30,8 @@ class Words:
             raise RefusedError(f"'{path}': is no tokenizer: {error}") from error
         made.no_padding()
         made.no_truncation()
+        if longest is not None:
+            made.enable_truncation(longest)
         return cls(made, f"'{path}'", words)
 
     def encode(self, text, special=True):

@@ -10,8 +10,10 @@ import sys
 import threading
 
 from .. import library
+from ..generate.embed import Embedder, is_embedder
 from ..generate.model import open_model
 from ..stops import exit_code
+from .embed import EmbedEngine
 from .engine import Engine
 from .web import Server
 
@@ -30,7 +32,7 @@ def _from(least, kind=int):
 def parser_of(program):
     parser = argparse.ArgumentParser(
         prog=program, description="serve a language model by OpenAI's interface, /v1/completions "
-        "and /v1/chat/completions; docs/guide/serve.md says more")
+        "and /v1/chat/completions, or /v1/embeddings; docs/guide/serve.md says more")
     parser.add_argument("model", metavar="MODEL", help="as of heddle generate: a folder, or a "
                         ".onnx or .gguf file")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (default: "
@@ -57,11 +59,15 @@ def parser_of(program):
 
 
 def _run(options, tell, stops):
-    model = open_model(options.model, options.max_length, options.threads)
-    if model.has_words:
-        model.words  # noqa: B018: read now: it may be of another model
-    engine = Engine(model, options.slots, options.queue, options.timeout,
-                    options.keep)
+    limits = options.slots, options.queue, options.timeout
+    if is_embedder(options.model):
+        engine = EmbedEngine(Embedder(options.model, max_length=options.max_length,
+                                      threads=options.threads), *limits)
+    else:
+        model = open_model(options.model, options.max_length, options.threads)
+        if model.has_words:
+            model.words  # noqa: B018: read now: it may be of another model
+        engine = Engine(model, *limits, options.keep)
     try:
         server = Server(engine, host=options.host, port=options.port, name=options.name,
                         most_tokens=options.max_tokens, most_bytes=options.max_body,

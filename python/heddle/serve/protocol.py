@@ -82,14 +82,19 @@ def _settings(body, is_chat, most_tokens):
     return Settings.of(settings)
 
 
+def check_model(body, known):
+    """Refuses a request of another model."""
+    name = body.get("model", known)
+    if name != known:
+        raise NoModelError(f"there is no model {name!r}; this server has '{known}'")
+
+
 def request_of(body, is_chat, server):
     """The Request of a body."""
     for field, neutral in UNSUPPORTED.items():
         if body.get(field, neutral) not in (neutral, [], False):
             raise UsageError(f"'{field}' is not supported")
-    name = body.get("model", server.name)
-    if name != server.name:
-        raise NoModelError(f"there is no model {name!r}; this server has '{server.name}'")
+    check_model(body, server.name)
     model = server.engine.model
     if is_chat:
         if "messages" not in body:

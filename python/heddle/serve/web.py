@@ -14,7 +14,7 @@ import threading
 import time
 
 from .. import library
-from . import protocol
+from . import embed, protocol
 from .engine import Counts, FullError, LateError
 
 POLL = 0.1  # seconds, after which a client that waits is looked at
@@ -61,8 +61,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
                       "/health": self._health})
 
     def do_POST(self):  # noqa: N802
-        self._answer({"/v1/completions": lambda: self._complete(is_chat=False),
-                      "/v1/chat/completions": lambda: self._complete(is_chat=True)})
+        self._answer({"/v1/embeddings": self._embed} if self.server.embeds else {
+            "/v1/completions": lambda: self._complete(is_chat=False),
+            "/v1/chat/completions": lambda: self._complete(is_chat=True)})
 
     def _answer(self, routes):
         """Does what the path says, or answers with its error."""
@@ -77,8 +78,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self._check_host()
             path = self.path.partition("?")[0]
             if path not in routes:
-                known = ("GET /v1/models, /metrics, /health; POST /v1/completions, "
-                         "/v1/chat/completions")
+                known = "GET /v1/models, /metrics, /health; POST " + (
+                    "/v1/embeddings" if self.server.embeds else
+                    "/v1/completions, /v1/chat/completions")
                 raise Refused(404, f"there is no {self.command} {path!r}; there are: {known}")
             routes[path]()
         except Refused as error:
@@ -160,6 +162,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Gone
         return protocol.parse(data)
 
+    def _embed(self):
+        self._send(200, embed.answer(self.server.engine, self._body(), self.server.name))
+
     def _complete(self, is_chat):
         request = protocol.request_of(self._body(), is_chat, self.server)
         tickets = self.server.engine.submit(request.prompts, request.settings)
@@ -234,6 +239,7 @@ class Server(http.server.ThreadingHTTPServer):
         super().__init__((host, port), Handler)
         facts = engine.model.facts
         self.engine, self.log = engine, log
+        self.embeds = isinstance(engine, embed.EmbedEngine)
         self.name, self.template = name or facts.name, template or facts.template
         self.most_tokens, self.most_bytes = most_tokens, most_bytes
         self.is_local = host in LOOPBACK
