@@ -47,7 +47,8 @@ LEFT_OUT = {
     "heddle_lab.quadratic": "test/training/quadratic_test.py", "find_package": "test/package",
     "heddle.compile(model, ragged": "test/examples",
     "heddle generate flan": "test/generate", "Generator(\"whisper": "test/generate",
-    "Embedder(": "test/generate", "heddle generate whisper": "test/generate", "heddle serve": "test/serve", "curl ": "test/serve",
+    "Embedder(": "test/generate", "heddle generate whisper": "test/generate",
+    "heddle serve": "test/serve", "curl ": "test/serve",
     "torch.compile(model, backend=\"heddle\")       #": "docs/guide/torch.md",
     "torch.onnx.export(net": "PyTorch's exporter needs packages of its own",
     "heddle completion": "test/cli/terminal_test.py"}

@@ -94,6 +94,18 @@ def test_it_takes_sources(tmp_path, capsys):
     assert run(place, *sound) == USAGE
 
 
+def test_grammars_are_files(folder, tmp_path, capsys):
+    pytest.importorskip("llguidance")
+    for name, text in (("a.json", '{"enum": ["cat"]}'), ("a.lark", 'start: "cat"'), ("a.txt", "")):
+        (tmp_path / name).write_text(text)
+    for name, wanted in (("a.json", '"cat"\n'), ("a.lark", "cat\n")):
+        assert run(folder, "-p", "a", "--grammar", str(tmp_path / name)) == OK
+        assert capsys.readouterr().out == wanted
+    for name, message in (("a.txt", "must end in .json"), ("b.json", "cannot be read")):
+        assert run(folder, "-p", "a", "--grammar", str(tmp_path / name)) == USAGE
+        assert message in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("arguments, message", [
     (("-p", ""), "heddle generate: the prompt is empty"),
     (("-p", "a", "--top-p", "0"), "heddle generate: 'top_p' is 0.0, but must be a number above 0"),

@@ -302,7 +302,13 @@ def test_an_error_of_one_text_leaves_the_others(serve, monkeypatch):
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "image_url"}]}]},
      400, "parts of a message must be"),
     ("/v1/chat/completions", {"messages": [{"role": "user", "content": "a"}], "tools": [{}]}, 400,
-     "'tools' is not supported"),
+     "tool 0 must be"),
+    ("/v1/completions", {"prompt": "a", "response_format": {"type": "xml"}}, 400,
+     "'response_format' must be"),
+    ("/v1/completions", {"prompt": "a", "response_format": 3}, 400, "'response_format' must be"),
+    ("/v1/completions", {"prompt": "a", "grammar": "json", "response_format": {
+        "type": "json_object"}}, 400, "both say what the text is"),
+    ("/v1/completions", {"prompt": "a", "grammar": {"gbnf": ""}}, 400, "'grammar' must be"),
     ("/v1/embeddings", {}, 404, "there is no POST '/v1/embeddings'; there are: GET /v1/models"),
     ("/v1/models", {}, 404, "there is no POST '/v1/models'"),
 ])

@@ -50,6 +50,8 @@ def parser_of(program):
     for name, kind, text in NUMBERS:
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, help=text,
                             metavar="N" if kind is int else "X")
+    parser.add_argument("--grammar", metavar="FILE", help="what the text must be: a schema of JSON "
+                        "(.json), or a grammar of Lark (.lark)")
     parser.add_argument("--max-length", type=int, metavar="N",
                         help="tokens of prompt and answer together (default: what the model sees, "
                         "at most 4096)")
@@ -73,6 +75,17 @@ def told(stats):
     return text
 
 
+def read_grammar(path):
+    """The setting `grammar` that a file has."""
+    kind = {".json": "json_schema", ".lark": "lark"}.get(path.suffix)
+    if kind is None:
+        raise UsageError(f"'{path}': must end in .json, a schema, or in .lark")
+    try:
+        return {kind: path.read_text(encoding="utf-8")}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"'{path}': cannot be read: {error}") from error
+
+
 class Command:
     """One call of the command."""
 
@@ -83,6 +96,8 @@ class Command:
         self.settings |= {
             "language": options.language, "task": options.task, "max_tokens": options.max_tokens,
             "stop": [text.replace("\\n", "\n").replace("\\t", "\t") for text in options.stop]}
+        if options.grammar is not None:
+            self.settings["grammar"] = read_grammar(Path(options.grammar))
         self.first = ([{"role": "system", "content": options.system}] if options.system else [])
         self.generator = Generator(options.model, max_length=options.max_length,
                                    threads=options.threads)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..library import UsageError
 from .cache import Cache
+from .grammar import Guide
 from .sample import Sampler
 from .text import Pieces
 
@@ -46,8 +47,9 @@ class Text:
         self.prompt, self.settings, self.source = prompt, settings, source
         self.tokens = list(prompt)
         facts = model.facts
+        self._guide = None if settings.grammar is None else Guide(model, settings.grammar)
         self._sampler = Sampler(settings, facts.words, prompt, row,
-                                (facts.never, facts.never_first))
+                                (facts.never, facts.never_first), self._guide)
         words = model.words if model.has_words else None
         if words is None and settings.stop:
             model.words  # noqa: B018: says what lacks
@@ -87,6 +89,9 @@ class Text:
             fresh = self._pieces.add(token)
             if self._pieces.stopped is not None:
                 result.reason = "stop"
+            elif self._guide is not None and self._guide.is_whole:
+                result.reason = "stop"
+                fresh += self._pieces.finish()
             elif self.left < 1:
                 result.reason = "length"
                 fresh += self._pieces.finish()

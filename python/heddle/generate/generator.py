@@ -67,7 +67,8 @@ class Generator:
     Settings of a text, for `generate`, `stream`, `chat` and `step`: max_tokens, temperature (0:
     always the likeliest token), top_k, top_p, min_p, repetition_penalty, presence_penalty,
     frequency_penalty, seed, stop (texts), stop_ids, ignore_eos, logit_bias ({token: number}),
-    logprobs (how many tokens to tell of), on_logits (a function of logits [words], which may return
+    logprobs (how many tokens to tell of), grammar ("json", or one of json_schema, regex and lark:
+    {"regex": "[0-9]+"}), on_logits (a function of logits [words], which may return
     others) and prompt_lookup (tokens to guess from the text: the same result in fewer runs).
     """
 
@@ -158,6 +159,9 @@ class Generator:
         settings than the one before, or after `rewind`, begins with the seed anew."""
         with self._alone():
             if self._sampler is None or settings != self._settings:
+                if settings.get("grammar") is not None:
+                    raise UsageError("'grammar' is of a whole text, which `generate`, `stream` and "
+                                     "`chat` make")
                 self._sampler = Sampler(Settings.of(settings), self.model.facts.words,
                                         self._tokens)
                 self._settings = dict(settings)

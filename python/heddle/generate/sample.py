@@ -13,7 +13,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..library import Error, UsageError
-
+from . import grammar
 
 LARGEST = 1024
 
@@ -60,6 +60,7 @@ class Settings:
     logprobs: int | None = None  # likeliest tokens to tell of, beside the chosen one
     on_logits: object = None
     prompt_lookup: int = 0  # tokens to guess from the text so far
+    grammar: object = None  # of the text: "json", or {kind: grammar} (grammar.py)
     language: str | None = None  # of a sound; None: the model finds it
     task: str | None = None  # with a sound: "transcribe" or "translate"
 
@@ -88,6 +89,7 @@ class Settings:
             [given] if hasattr(given, "__index__") else given or ()))
         if self.on_logits is not None and not callable(self.on_logits):
             raise UsageError("'on_logits' must be a function of logits")
+        grammar.check(self.grammar)
         self._check_bias()
 
     def _check_bias(self):
@@ -144,10 +146,11 @@ def _fewest(shares, whole):
 
 class Sampler:
     """Chooses the tokens of one text. `prompt` are its first tokens, which penalties of repetition
-    count, too; `never` are tokens that are not chosen, and those that are not chosen first."""
+    count, too; `never` are tokens that are not chosen, and those that are not chosen first; a
+    `guide` knows what may follow."""
 
-    def __init__(self, settings, words, prompt=(), row=0, never=((), ())):
-        self.settings, self.words, self.step = settings, words, 0
+    def __init__(self, settings, words, prompt=(), row=0, never=((), ()), guide=None):
+        self.settings, self.words, self.step, self.guide = settings, words, 0, guide
         self._never = [list(each) for each in never]
         seed = settings.seed
         self._random = np.random.default_rng(None if seed is None else [seed, row] if row
@@ -176,9 +179,13 @@ class Sampler:
         if settings.on_logits is not None:
             logits = self._called(logits)
         told = logits
+        if self.guide is not None:
+            logits = self.guide.allowed(logits)
         logits = self._penalised(logits)
         token = int(np.argmax(logits)) if settings.temperature == 0 else (
             self._draw(*self._kept(logits)))
+        if self.guide is not None:
+            self.guide.take(token)
         self._seen[token] = True
         self._counts[token] += 1
         return token, None if settings.logprobs is None else log_probabilities(
@@ -209,7 +216,8 @@ class Sampler:
             logits -= (settings.presence_penalty * (self._counts > 0)
                        + settings.frequency_penalty * self._counts)
         if not logits.max() > -np.inf:
-            raise UsageError(f"step {self.step}: 'logit_bias' leaves no token")
+            what = "leaves" if self.guide is None else "and 'grammar' leave"
+            raise UsageError(f"step {self.step}: 'logit_bias' {what} no token")
         return logits
 
     def _kept(self, logits):

@@ -14,7 +14,7 @@ class Words:
     """A tokenizer of the package `tokenizers`."""
 
     def __init__(self, made, where, words):
-        self._made, self.where = made, where
+        self._made, self.where, self._guided = made, where, None
         size = made.get_vocab_size(with_added_tokens=True)
         if size > words:
             raise RefusedError(f"{where}: the tokenizer has {size} tokens, but the model {words}: "
@@ -33,6 +33,23 @@ class Words:
         if longest is not None:
             made.enable_truncation(longest)
         return cls(made, f"'{path}'", words)
+
+    def guided(self, facts):
+        """The tokenizer as llguidance has it, for the model of these Facts."""
+        if self._guided is None:
+            package = need("llguidance", "the setting 'grammar'", "grammar")
+            try:
+                self._guided = package.LLTokenizer(self._made.to_str(), n_vocab=facts.words,
+                                                   eos_token=list(facts.eos) or None)
+            except Exception as error:  # the package raises several
+                raise UsageError(f"{self.where}: llguidance does not take this tokenizer: {error}"
+                                 ) from error
+        return self._guided
+
+    @property
+    def vocabulary(self):
+        """Numbers of tokens by their texts."""
+        return self._made.get_vocab(with_added_tokens=True)
 
     def encode(self, text, special=True):
         """Tokens of a text, with those that the tokenizer adds at its ends if `special`."""

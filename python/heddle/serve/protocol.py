@@ -13,12 +13,12 @@ from ..generate import chat
 from ..generate.batch import tokens_of
 from ..generate.sample import Settings
 from ..library import UsageError
+from . import tools
 
 SETTINGS = ("temperature", "top_p", "top_k", "min_p", "repetition_penalty", "presence_penalty",
             "frequency_penalty", "seed", "stop", "logit_bias", "ignore_eos")
 # Fields that would change the answer, and what they are where they change nothing.
-UNSUPPORTED = {"echo": False, "suffix": None, "best_of": 1, "tools": None, "functions": None,
-               "response_format": {"type": "text"}, "audio": None}
+UNSUPPORTED = {"echo": False, "suffix": None, "best_of": 1, "functions": None, "audio": None}
 MOST_CHOICES = 16
 LEAST = -9999.0  # the logarithm of no probability, as OpenAI has it
 
@@ -37,6 +37,7 @@ class Request:
     is_stream: bool
     has_usage: bool  # in a stream
     name: str
+    tools: list  # that a chat's answer may call
 
     def __post_init__(self):
         self.id = f"{'chatcmpl' if self.is_chat else 'cmpl'}-{uuid.uuid4().hex}"
@@ -68,9 +69,28 @@ def _flag(body, field):
     return value
 
 
+def _grammar(body):
+    """The setting of a response_format, or of the field `grammar`."""
+    form = body.get("response_format", {"type": "text"})
+    kind = form.get("type") if isinstance(form, dict) else None
+    if kind == "text":
+        return body.get("grammar")
+    if "grammar" in body:
+        raise UsageError("'response_format' and 'grammar' both say what the text is; give one")
+    if kind == "json_object":
+        return "json"
+    schema = form.get("json_schema") if kind == "json_schema" else None
+    if not isinstance(schema, dict) or not isinstance(schema.get("schema"), dict):
+        raise UsageError("'response_format' must be {\"type\": \"text\"}, {\"type\": "
+                         "\"json_object\"}, or {\"type\": \"json_schema\", \"json_schema\": "
+                         "{\"schema\": {...}}}")
+    return {"json_schema": schema["schema"]}
+
+
 def _settings(body, is_chat, most_tokens):
     settings = {name: body[name] for name in SETTINGS if name in body}
     settings.setdefault("temperature", 1.0)
+    settings["grammar"] = _grammar(body)
     field = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
     default = most_tokens if is_chat else min(16, most_tokens)
     settings["max_tokens"] = _integer(body, field, default, 0, most_tokens)
@@ -96,14 +116,15 @@ def request_of(body, is_chat, server):
             raise UsageError(f"'{field}' is not supported")
     check_model(body, server.name)
     model = server.engine.model
+    given_tools = tools.tools_of(body) if is_chat else []
     if is_chat:
         if "messages" not in body:
             raise UsageError("'messages' is missing: a list of {\"role\": ..., \"content\": ...}")
-        messages = [_flat(each) for each in body["messages"]] if isinstance(
+        messages = [tools.known(_flat(each)) for each in body["messages"]] if isinstance(
             body["messages"], list) else body["messages"]
         if isinstance(messages, str):
             raise UsageError("'messages' must be a list of {\"role\": ..., \"content\": ...}")
-        prompts = [_chat_tokens(model, server.template, messages)]
+        prompts = [_chat_tokens(model, server.template, messages, given_tools)]
     else:
         given = body.get("prompt")
         if given is None:
@@ -122,7 +143,7 @@ def request_of(body, is_chat, server):
         raise UsageError("'stream_options' must be an object")
     return Request(is_chat, [each for each in prompts for _ in range(count)],
                    _settings(body, is_chat, server.most_tokens), _flag(body, "stream"),
-                   _flag(options, "include_usage"), server.name)
+                   _flag(options, "include_usage"), server.name, given_tools)
 
 
 def _flat(message):
@@ -139,9 +160,10 @@ def _flat(message):
     return {**message, "content": "".join(texts)}
 
 
-def _chat_tokens(model, template, messages):
+def _chat_tokens(model, template, messages, given_tools):
     facts = model.facts
-    text = chat.render(template, messages, facts.tokens, facts.where)
+    more = {"tools": given_tools} if given_tools else {}
+    text = chat.render(template, messages, facts.tokens, facts.where, **more)
     tokens = model.words.encode(text, special=False)
     if facts.adds_bos and facts.bos is not None and tokens[:1] != [facts.bos]:
         tokens = [facts.bos, *tokens]
@@ -185,14 +207,26 @@ def _whole(request, kind, choices, **more):
             "choices": choices, **more}
 
 
+def message(request, result):
+    """(content and calls of an answer to a chat, why it ended)."""
+    if not request.tools:
+        return {"content": result.text}, result.reason
+    text, calls = tools.read(result.text, request.tools)
+    if not calls:
+        return {"content": text}, result.reason
+    return {"content": text, "tool_calls": calls}, "tool_calls"
+
+
 def answer(model, request, tickets):
     """The answer of texts that have ended."""
     choices = []
     for index, ticket in enumerate(tickets):
         result = ticket.text.result
-        body = ({"message": {"role": "assistant", "content": result.text}} if request.is_chat
-                else {"text": result.text})
-        choices.append({"index": index, **body, "finish_reason": result.reason,
+        body, reason = {"text": result.text}, result.reason
+        if request.is_chat:
+            told, reason = message(request, result)
+            body = {"message": {"role": "assistant", **told}}
+        choices.append({"index": index, **body, "finish_reason": reason,
                         "logprobs": _logprobs(model, request, result.logprobs)})
     kind = "chat.completion" if request.is_chat else "text_completion"
     return _whole(request, kind, choices, usage=_usage(tickets))
@@ -212,6 +246,16 @@ def chunk(model, request, index, piece):
     kind = "chat.completion.chunk" if request.is_chat else "text_completion"
     return _whole(request, kind, [{"index": index, **body, "finish_reason": piece.reason,
                                    "logprobs": _logprobs(model, request, told)}])
+
+
+def message_chunk(model, request, index, result):
+    """The whole message of a choice in a stream, where it may be calls."""
+    told, reason = message(request, result)
+    for i, call in enumerate(told.get("tool_calls", [])):
+        call["index"] = i
+    return _whole(request, "chat.completion.chunk", [
+        {"index": index, "delta": told, "finish_reason": reason,
+         "logprobs": _logprobs(model, request, result.logprobs)}])
 
 
 def last_chunk(request, tickets):

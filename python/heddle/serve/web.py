@@ -87,6 +87,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, message = error.args
             self.close_connection = True  # a body may follow
             self._send(status, protocol.error_of(message))
+            self._drain()
         except library.Error as error:
             self._tell(error)
         except (Gone, ConnectionError, TimeoutError):
@@ -94,6 +95,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except Exception as error:
             self.server.log(f"internal error: {type(error).__name__}: {error}")
             self._tell(library.InternalError("internal error; the server's log says more"))
+
+    def _drain(self):
+        """Reads for a while what a refused request goes on to send: its client would see a broken
+        connection in place of the answer."""
+        end = time.monotonic() + LAST_WORDS
+        with contextlib.suppress(OSError):
+            self.connection.shutdown(socket.SHUT_WR)
+            self.connection.settimeout(LAST_WORDS)
+            while time.monotonic() < end and self.connection.recv(1 << 16):
+                pass
 
     def _tell(self, error):
         status, kind, code = status_of(error)
@@ -211,7 +222,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if request.is_chat:
                 self._event(protocol.first_chunk(request, index))
             for piece in self._events(ticket):
-                if piece.text or piece.reason or piece.logprobs:
+                if request.tools and piece.reason:
+                    self._event(protocol.message_chunk(
+                        model, request, index, ticket.text.result))
+                elif not request.tools and (piece.text or piece.reason or piece.logprobs):
                     self._event(protocol.chunk(model, request, index, piece))
         if request.has_usage:
             self._event(protocol.last_chunk(request, tickets))
