@@ -1,5 +1,6 @@
 """A generator's text: in pieces, again, in batches, by guesses, and what it refuses."""
 
+import json
 import threading
 
 import numpy as np
@@ -261,3 +262,50 @@ def test_nan_says_which_step(tmp_path):
     with pytest.raises(heddle.Error, match="step 3: the logits hold NaN or infinity"):
         generator.generate([5, 6], on_logits=lambda logits: np.eye(tiny.WORDS)[
             77 if generator.length == 3 else 8], ignore_eos=True)
+
+
+@pytest.fixture(scope="module")
+def fast(folder, tmp_path_factory):
+    """Generators with drafts: the model itself, and one of other weights."""
+    other = tiny.write(tmp_path_factory.mktemp("models") / "draft", "llama", seed=5)
+    return {name: Generator(folder, threads=1, draft=draft, draft_tokens=3, prefill=16)
+            for name, draft in (("same", folder), ("other", other))}
+
+
+@pytest.mark.parametrize("name", ["same", "other"])
+@pytest.mark.parametrize("settings", [
+    {}, {"temperature": 0.8, "seed": 2}, {"stop_ids": (38, 97)}, {"prompt_lookup": 2},
+    {"temperature": 1.2, "seed": 9, "top_p": 0.9, "repetition_penalty": 1.2}])
+def test_a_draft_changes_no_token(whole, fast, name, settings):
+    for prompt in (PROMPT[:30], PROMPT[:5], PROMPT[:30] + PROMPT[:9], PROMPT[:1]):
+        plain = fresh(whole, prompt, max_tokens=40, **settings)
+        made = fast[name].generate(prompt, max_tokens=40, ignore_eos=True, **settings)
+        assert (made.tokens, made.reason) == (plain.tokens, plain.reason)
+        assert made.stats["guessed_tokens"] > 0 or len(plain.tokens) < 3
+        if name == "same" and not settings:
+            assert made.stats["accepted_tokens"] == made.stats["guessed_tokens"] >= 29
+        on = [fast[name].step() for _ in range(3)]
+        assert on == fresh(whole, prompt + made.tokens, max_tokens=3).tokens
+
+
+def test_a_draft_sees_as_far_as_it_can(whole, folder):
+    generator = Generator(whole.model, draft=Generator(folder, threads=1, max_length=40).model)
+    made = generator.generate(PROMPT[:30], max_tokens=30, ignore_eos=True)
+    assert made.tokens == fresh(whole, PROMPT[:30], max_tokens=30).tokens
+    assert 0 < made.stats["guessed_tokens"] <= 10
+
+
+def test_a_draft_of_other_tokens_is_refused(whole, folder, tmp_path):
+    other = tiny.write(tmp_path / "other", "llama")
+    whole_words = json.loads((other / "tokenizer.json").read_text())
+    words = whole_words["model"]["vocab"]
+    words["a"], words["b"] = words["b"], words["a"]
+    (other / "tokenizer.json").write_text(json.dumps(whole_words))
+    with pytest.raises(heddle.UsageError, match="whose tokens are not those of .*'a' has number"):
+        Generator(whole.model, draft=other)
+    pair = pytest.importorskip("tiny_pairs").write(tmp_path / "t5", "t5")
+    with pytest.raises(heddle.UsageError, match="encoder-decoders neither have drafts"):
+        Generator(whole.model, draft=pair)
+    for count in (0, 65, "x"):
+        with pytest.raises(heddle.UsageError, match="'draft_tokens' is"):
+            Generator(whole.model, draft=folder, draft_tokens=count)

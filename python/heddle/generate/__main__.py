@@ -55,6 +55,10 @@ def parser_of(program):
     parser.add_argument("--max-length", type=int, metavar="N",
                         help="tokens of prompt and answer together (default: what the model sees, "
                         "at most 4096)")
+    parser.add_argument("--draft", metavar="MODEL", help="a smaller model of the same tokens: it "
+                        "guesses what one run of the other then checks")
+    parser.add_argument("--draft-tokens", type=int, default=4, metavar="N", help="tokens it "
+                        "guesses at a time (default: 4)")
     parser.add_argument("--threads", type=int, metavar="N", help="default: as many as the machine "
                         "has")
     parser.add_argument("--stats", action="store_true", help="say how long it took, on standard "
@@ -100,6 +104,7 @@ class Command:
             self.settings["grammar"] = read_grammar(Path(options.grammar))
         self.first = ([{"role": "system", "content": options.system}] if options.system else [])
         self.generator = Generator(options.model, max_length=options.max_length,
+                                   draft=options.draft, draft_tokens=options.draft_tokens,
                                    threads=options.threads)
 
     def show(self, stream):

@@ -54,6 +54,47 @@ class Stream:
         self.pieces.close()
 
 
+class Draft:
+    """A smaller model that guesses what a model of the same tokens goes on with."""
+
+    def __init__(self, model, draft, count, options):
+        if not hasattr(count, "__index__") or not 1 <= count <= 64:
+            raise UsageError(f"'draft_tokens' is {count!r}, but must be a number from 1 to 64")
+        one = Generator(draft, **({} if isinstance(draft, Model) else options))
+        self._generator, self._count, self._words = one, count, model.facts.words
+        names = model.facts.where, one.model.facts.where
+        if model.encoder is not None or one.model.encoder is not None:
+            raise UsageError(f"'draft' is {names[1]}: encoder-decoders neither have drafts nor are "
+                             "such")
+        if model.has_words and one.model.has_words:
+            mine, other = model.words.vocabulary, one.model.words.vocabulary
+            differ = [token for token in mine.keys() | other.keys()
+                      if mine.get(token) != other.get(token)]
+            if differ:
+                wrong = min(differ)
+                raise UsageError(
+                    f"'draft' is {names[1]}, whose tokens are not those of {names[0]}: {wrong!r} "
+                    f"has number {other.get(wrong)} there, and {mine.get(wrong)} here")
+        elif model.facts.words != one.model.facts.words:
+            raise UsageError(f"'draft' is {names[1]}, which has {one.model.facts.words} tokens, "
+                             f"but {names[0]} {model.facts.words}")
+
+    def guess(self, tokens, most):
+        """Up to `most` tokens that the draft goes on with."""
+        one, made = self._generator, []
+        most = min(most, self._count, one.model.facts.context - len(tokens))
+        if most < 1 or max(tokens) >= one.model.facts.words:
+            return made
+        with one._alone():
+            one._turn_to(tokens)
+            while len(made) < most:
+                made.append(int(one._last().argmax()))
+                if made[-1] >= self._words:  # of padding that only the draft has
+                    return made[:-1]
+                one._tokens.append(made[-1])
+        return made
+
+
 class Generator:
     """A model that goes on with a text, and the keys and values of that text.
 
@@ -62,6 +103,9 @@ class Generator:
     max_length  Tokens of the longest text; default: what the model sees, 4096 at most.
     template    A chat template in place of the model's.
     prefill     Tokens of a prompt that are computed at once.
+    draft       A smaller model of the same tokens, as `model`: it guesses what follows, and one run
+                checks the guesses. The texts are those without it.
+    draft_tokens  Tokens that it guesses at a time.
     options     Those of heddle.compile, such as `threads`.
 
     Settings of a text, for `generate`, `stream`, `chat` and `step`: max_tokens, temperature (0:
@@ -72,12 +116,14 @@ class Generator:
     others) and prompt_lookup (tokens to guess from the text: the same result in fewer runs).
     """
 
-    def __init__(self, model, *, max_length=None, template=None, prefill=PREFILL, **options):
+    def __init__(self, model, *, max_length=None, template=None, prefill=PREFILL, draft=None,
+                 draft_tokens=4, **options):
         if not hasattr(prefill, "__index__") or not 1 <= prefill <= 1 << 20:
             raise UsageError(f"'prefill' is {prefill!r}, but must be a number of tokens from 1 on")
         self.model = model if isinstance(model, Model) else open_model(model, max_length, **options)
         self.template = template or self.model.facts.template
         self._prefill = prefill
+        self._draft = None if draft is None else Draft(self.model, draft, draft_tokens, options)
         self._lock = threading.Lock()
         self._clear()
 
@@ -154,6 +200,13 @@ class Generator:
             self._cache.rewind(length)
             self._logits = None
 
+    def _turn_to(self, tokens):
+        """Has these tokens as the text; what they share with the one before is kept."""
+        self._rewind(next((i for i, (one, other) in enumerate(zip(self._tokens, tokens))
+                           if one != other), min(len(self._tokens), len(tokens))))
+        if len(self._tokens) < len(tokens):
+            self._tokens, self._logits = list(tokens), None
+
     def step(self, **settings):
         """Chooses the next token, adds it to the text and returns it. The first step with other
         settings than the one before, or after `rewind`, begins with the seed anew."""
@@ -204,14 +257,11 @@ class Generator:
                 self._clear()
                 source_into(self.model, self._cache, text)
                 self._source = text.source
-            shared = next((i for i, (one, other) in enumerate(zip(self._tokens, text.prompt))
-                           if one != other), min(len(self._tokens), len(text.prompt)))
-            self._rewind(shared)
+            self._turn_to(text.prompt)
             self._sampler = None
             stats |= {"prompt_tokens": text.asked, "reused_tokens": min(
                 int(self._cache.lengths[0]), len(text.prompt) - 1), "guessed_tokens": 0,
                 "accepted_tokens": 0, "tokens": 0}
-            self._tokens = list(text.prompt)
             if text.reason is None:
                 self._last()
             stats["prompt_seconds"], begin = time.perf_counter() - begin, time.perf_counter()
@@ -226,6 +276,8 @@ class Generator:
         """One run, and the pieces that it gives: more than one where guesses were right."""
         most = min(text.settings.prompt_lookup, text.left - 1)
         guessed = looked_up(self._tokens, most) if most > 0 else []
+        if self._draft is not None and not guessed:
+            guessed = self._draft.guess(self._tokens, text.left - 1)
         rows = self._compute(guessed)
         stats["guessed_tokens"] += len(guessed)
         before, made = len(self._tokens), []
