@@ -39,6 +39,8 @@ LEFT_OUT = {
     "./dev ": "the project's own script", "pip install": "nothing is fetched",
     "build/python/bin/python": "models are fetched", "test/onnx/suite.py": "test/onnx",
     "python ragged_search.py": "test/examples", "python torch_compile.py": "test/examples",
+    "python from_jax.py": "test/examples", "python from_keras.py": "test/examples",
+    "from jax2onnx": "test/examples", "model.export(": "test/examples",
     "python train_digits.py": "test/examples", "python chat.py": "test/examples",
     "trainer = Trainer(network.Gpt2": "test/examples",
     "trainer = Trainer(digits_network()": "test/examples", "heddle cost": "test/cost",
