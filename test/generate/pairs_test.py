@@ -1,6 +1,8 @@
 """Encoder-decoders: tokens are those of a reference in NumPy, one by one and beside each other."""
 
 import json
+import os
+import subprocess
 import wave
 
 import numpy as np
@@ -11,6 +13,7 @@ from heddle.serve import Engine
 
 import heddle
 import tiny_pairs
+from families_test import PEERS
 from tiny_pairs import EAR
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -58,6 +61,54 @@ def test_tokens_are_those_of_the_reference(made, name):
     assert np.abs(generator.logits - right).max() < 1e-5 * np.abs(right).max()
     generator.append(wanted[0][:5])  # goes on with the same source
     assert [generator.step() for _ in range(COUNT - 5)] == wanted[0][5:]
+
+
+PROGRAM = """
+import sys, json, numpy, torch
+library = torch.library.Library("torchvision", "DEF")  # its package may not load beside torch's
+for name in ("nms", "qnms"):
+    library.define(f"{name}(Tensor boxes, Tensor scores, float threshold) -> Tensor")
+from transformers import (AutoModelForSeq2SeqLM, WhisperFeatureExtractor,
+                          WhisperForConditionalGeneration)
+source, sound, count, *folders = json.loads(sys.argv[1])
+for folder in folders:
+    hears = folder.endswith("whisper")
+    kind = WhisperForConditionalGeneration if hears else AutoModelForSeq2SeqLM
+    model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    if hears:
+        samples, ear = numpy.float32(sound), WhisperFeatureExtractor.from_pretrained(folder)
+        whole = numpy.zeros(ear.n_samples, numpy.float32)
+        whole[:len(samples)] = samples
+        mels = ear._np_extract_fbank_features([whole], "cpu")
+        print(json.dumps(mels[0].tobytes().hex()), flush=True)
+        given = {"input_features": torch.from_numpy(mels)}
+    else:
+        given = {"input_ids": torch.tensor([source])}
+    tokens = [model.config.decoder_start_token_id]
+    for _ in range(count):
+        logits = model(**given, decoder_input_ids=torch.tensor([tokens]), use_cache=False).logits
+        tokens.append(int(logits[0, -1].argmax()))
+    print(json.dumps(tokens[1:]), flush=True)
+"""
+
+
+@pytest.mark.skipif(not PEERS.exists() or not list(
+    PEERS.parents[1].glob("lib/python*/site-packages/transformers")),
+    reason="build/peers has no transformers; `./dev bench peers` installs it")
+def test_the_reference_is_that_of_transformers(tmp_path):
+    names = [*(name for name in tiny_pairs.CONFIGS if name != "whisper"), "whisper"]
+    folders = [str(tiny_pairs.write(tmp_path / name, name)) for name in names]
+    given = json.dumps([SOURCE[:40], SOUND[:2000].tolist(), COUNT, *folders])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ""}
+    done = subprocess.run([PEERS, "-c", PROGRAM, given], capture_output=True, text=True,
+                          check=False, timeout=600, env=environment)
+    assert done.returncode == 0, done.stderr
+    *lines, heard, tokens = map(json.loads, done.stdout.splitlines())
+    for name, line in zip(names, lines, strict=False):
+        assert line == tiny_pairs.greedy(name, SOURCE[:40], [0], COUNT), name
+    exact = audio.log_mel(SOUND[:2000], audio.Ear(**EAR))
+    assert heard == exact.tobytes().hex()  # to the last bit
+    assert tokens == tiny_pairs.greedy("whisper", mels(SOUND[:2000]), [1], COUNT)
 
 
 def test_guesses_and_seeds_are_as_those_of_decoders(made):
@@ -112,12 +163,12 @@ def write_wav(path, samples, width=2, channels=1, rate=16000):
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
 def test_wav_files_are_heard(made, tmp_path, width):
     inside = write_wav(tmp_path / "a.wav", SOUND, width)
-    np.testing.assert_array_equal(audio.read_wav(tmp_path / "a.wav", 16000), inside)
+    np.testing.assert_array_equal(audio.read_wav(tmp_path / "a.wav", audio.Ear()), inside)
     generator = made("whisper")
     tokens = generator.generate(inside, max_tokens=6, ignore_eos=True).tokens
     assert generator.generate(tmp_path / "a.wav", max_tokens=6, ignore_eos=True).tokens == tokens
     inside = write_wav(tmp_path / "b.wav", SOUND, width, channels=2)
-    np.testing.assert_allclose(audio.read_wav(tmp_path / "b.wav", 16000),
+    np.testing.assert_allclose(audio.read_wav(tmp_path / "b.wav", audio.Ear()),
                                inside.reshape(-1, 2).mean(1), atol=1e-7)
 
 
@@ -184,7 +235,8 @@ def test_a_wrong_config_is_refused(tmp_path, name, settings, message):
 
 @pytest.mark.parametrize("settings, message", [
     ({"hop_length": 0}, "'hop_length' is 0"), ({"dither": 0.1}, "'dither' is 0.1"),
-    ({"n_fft": "x"}, "'n_fft' is 'x', but must be a number")])
+    ({"n_fft": "x"}, "'n_fft' is 'x', but must be a number"),
+    ({"n_fft": 1 << 20}, "100 windows of 1048576 samples are more")])
 def test_a_wrong_ear_is_refused(tmp_path, settings, message):
     folder = tiny_pairs.write(tmp_path / "m", "whisper")
     (folder / "preprocessor_config.json").write_text(json.dumps({**EAR, **settings}))

@@ -20,7 +20,8 @@ WHISPER = {"model_type": "whisper", "d_model": WIDTH, "vocab_size": WORDS, "num_
            "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": HEADS,
            "decoder_attention_heads": HEADS, "encoder_ffn_dim": 48, "decoder_ffn_dim": 40,
            "max_source_positions": 50, "max_target_positions": 64, "decoder_start_token_id": 1,
-           "eos_token_id": 2, "activation_function": "gelu", "is_encoder_decoder": True}
+           "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "activation_function": "gelu",
+           "is_encoder_decoder": True}
 CONFIGS = {
     "t5": T5,
     "flan": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},

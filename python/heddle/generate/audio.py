@@ -16,6 +16,7 @@ from ..library import RefusedError, UsageError
 FLOOR, RANGE = 1e-10, 8.0  # of powers; of their logarithms below the largest one
 BEND, BEND_MEL, STEP = 1000.0, 15.0, 27 / np.log(6.4)  # Slaney's scale: linear, then logarithmic
 HIGHEST = 8000.0  # Hz
+MOST = 1 << 26  # numbers of a spectrogram on its way
 
 
 @dataclass(frozen=True)
@@ -50,16 +51,27 @@ def ear_of(values, mels, frames, where):
         raise RefusedError(f"{where}: says {made.feature_size} x "
                            f"{made.samples // made.hop_length}, but config.json {mels} x {frames} "
                            "numbers of a spectrogram")
+    if frames * made.n_fft > MOST or made.samples > MOST:
+        raise RefusedError(f"{where}: {frames} windows of {made.n_fft} samples are more than this "
+                           f"takes, {MOST} numbers")
     return made
 
 
-def read_wav(path, rate):
+def _check_length(count, ear):
+    if count > ear.samples:
+        raise UsageError(f"the sound has {count / ear.sampling_rate:.1f} seconds, but the model "
+                         f"hears {ear.chunk_length} at once; cut it into such pieces")
+
+
+def read_wav(path, ear):
     """Samples of a WAV file as f32 from -1 to 1, the mean of its channels."""
-    path = os.fspath(path)
+    path, rate = os.fspath(path), ear.sampling_rate
     try:
         with wave.open(path, "rb") as file:
             channels, width, found = file.getnchannels(), file.getsampwidth(), file.getframerate()
-            data = file.readframes(file.getnframes())
+            if found == rate:
+                _check_length(file.getnframes(), ear)
+            data = file.readframes(ear.samples)
     except OSError as error:
         raise UsageError(f"'{path}': cannot be read: {error.strerror}") from error
     except (wave.Error, EOFError) as error:
@@ -120,7 +132,7 @@ def log_mel(samples, ear):
 def heard(sound, ear):
     """The spectrogram of a WAV file, or of an array of samples at the ear's rate."""
     if isinstance(sound, (str, os.PathLike)):
-        samples = read_wav(sound, ear.sampling_rate)
+        samples = read_wav(sound, ear)
     else:
         samples = np.asarray(sound)
         if samples.ndim != 1 or samples.dtype.kind != "f":
@@ -130,9 +142,7 @@ def heard(sound, ear):
         samples = samples.astype(np.float32)
     if not len(samples):
         raise UsageError("the sound is empty: it has no samples")
-    if len(samples) > ear.samples:
-        raise UsageError(f"the sound has {len(samples) / ear.sampling_rate:.1f} seconds, but the "
-                         f"model hears {ear.chunk_length} at once; cut it into such pieces")
+    _check_length(len(samples), ear)
     if not np.isfinite(samples).all():
         raise UsageError("the sound has samples that are NaN or infinite")
     return log_mel(samples, ear)

@@ -215,8 +215,9 @@ class Generator:
                 if settings.get("grammar") is not None:
                     raise UsageError("'grammar' is of a whole text, which `generate`, `stream` and "
                                      "`chat` make")
-                self._sampler = Sampler(Settings.of(settings), self.model.facts.words,
-                                        self._tokens)
+                facts = self.model.facts
+                self._sampler = Sampler(Settings.of(settings), facts.words, self._tokens,
+                                        never=(facts.never, ()))
                 self._settings = dict(settings)
             if not self._tokens:
                 raise UsageError("there is no text yet to go on from; `append` adds tokens")
