@@ -7,7 +7,8 @@ import wave
 
 import numpy as np
 import pytest
-from heddle.generate import Generator, audio
+from heddle import starts
+from heddle.generate import Generator, audio, network
 from heddle.generate.sample import Settings
 from heddle.serve import Engine
 
@@ -272,3 +273,29 @@ def test_the_server_takes_sources_of_texts(made):
             prompt, max_tokens=20, ignore_eos=True).tokens
     assert engine.counts.read()["prompt_tokens"] == sum(map(len, prompts))
     engine.end()
+
+
+def test_rows_that_come_and_go_have_their_sources(made):
+    """Texts of an engine end at different steps, and others take their places."""
+    generator, engine = made("t5"), Engine(made("t5").model, 2)
+    jobs = [(SOURCE[i:i + 3 + 9 * (i % 4)], 2 + 5 * (i % 3)) for i in range(12)]
+    tickets = [engine.submit([prompt], Settings(max_tokens=count, ignore_eos=True))[0]
+               for prompt, count in jobs]
+    for ticket, (prompt, count) in zip(tickets, jobs):
+        while ticket.events.get(timeout=60).reason is None:
+            pass
+        assert ticket.text.result.tokens == generator.generate(
+            prompt, max_tokens=count, ignore_eos=True).tokens
+    engine.end()
+
+
+def test_what_was_compiled_is_found_again(tmp_path, monkeypatch):
+    whole = next(path for path in heddle.library.candidates() if os.path.exists(path))
+    monkeypatch.setenv("HEDDLE_LIBRARY", str(whole))  # as the command does
+    monkeypatch.setattr(starts, "SETTLED", 0)
+    monkeypatch.setattr(heddle.library, "has_own_ops", lambda: False)  # of tests before
+    folder = tiny_pairs.write(tmp_path / "m", "t5")
+    kept = {"cache": str(tmp_path / "cache"), "verify_stages": False, "threads": 1}
+    first = Generator(folder, **kept).generate(SOURCE, max_tokens=9).tokens
+    monkeypatch.setattr(network, "write", None)  # would fail
+    assert Generator(folder, **kept).generate(SOURCE, max_tokens=9).tokens == first

@@ -1,6 +1,6 @@
 """Tiny random encoder-decoders as safetensors, and their meaning in NumPy, in f64, without a cache.
 
-Written from the papers and the code of transformers, and shares nothing with the package.
+Written from the papers, and shares nothing with the package.
 """
 
 import json
@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 import tiny
-from reference import gelu, rms, silu
+from reference import gelu, layer_norm, rms, silu
 from safetensors.numpy import save_file
 
 WIDTH, HEADS, SIZE, WORDS = 32, 4, 8, tiny.WORDS
@@ -104,11 +104,6 @@ def write(folder, name, settings=None, generation=None):
     if generation:
         (folder / "generation_config.json").write_text(json.dumps(generation))
     return folder
-
-
-def layer_norm(x, weight, bias):
-    centred = x - x.mean(-1, keepdims=True)
-    return centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5) * weight + bias
 
 
 def erf_gelu(x):

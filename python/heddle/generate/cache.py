@@ -63,7 +63,7 @@ class Cache:
         self.layout = layout
         self.lengths = np.zeros(rows, np.int64)
         self.sources = []  # of each row: the inputs that an encoder made, if there is one
-        self._beside = None
+        self._beside = None  # these beside each other, once they are
         self._room, self._used = layout.buffers(rows), np.zeros(rows, np.int64)
 
     def run(self, tokens, last=1):
@@ -87,13 +87,11 @@ class Cache:
         return logits[:, -last:]
 
     def _read(self):
-        """Inputs of all rows that an encoder made, 0 after the end of a shorter one. They are put
-        beside each other when rows have come or gone."""
+        """Inputs of all rows that an encoder made, 0 after the end of a shorter one."""
         if len(self.sources) < 2:
             return self.sources[0] if self.sources else {}
-        key = [id(each) for each in self.sources]
-        if self._beside is None or self._beside[0] != key:
-            made = {}
+        if self._beside is None:
+            made = self._beside = {}
             for name, first in self.sources[0].items():
                 axis, arrays = min(2, first.ndim - 1), [each[name] for each in self.sources]
                 shape = [len(arrays), *first.shape[1:]]
@@ -101,8 +99,7 @@ class Cache:
                 made[name] = np.zeros(shape, first.dtype)
                 for row, each in zip(made[name], arrays):
                     row[tuple(map(slice, each.shape[1:]))] = each[0]
-            self._beside = key, made
-        return self._beside[1]
+        return self._beside
 
     def fill(self, length, draw):
         """Has `length` tokens in each row, of keys and values that `draw(shape)` gives."""
@@ -121,6 +118,7 @@ class Cache:
                 self._take(place, self, row)
         self.lengths = self.lengths[:len(rows)].copy()
         self.sources = [self.sources[row] for row in rows] if self.sources else []
+        self._beside = None
 
     def row(self, number):
         """A cache of one row, a copy."""
@@ -143,6 +141,7 @@ class Cache:
         for place, (each, row) in enumerate(rows, before):
             self._take(place, each, row)
             self.sources += each.sources[row:row + 1]
+        self._beside = None
 
     def _take(self, place, other, row):
         """Copies a row of a cache. What was there before is 0: a longer row beside it makes a run

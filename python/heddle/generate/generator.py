@@ -299,8 +299,9 @@ class Generator:
         return text_of(self.model, prompt, Settings.of(settings))
 
     def generate(self, prompt, **settings):
-        """The Result of going on from a prompt: a text, or a list of tokens. For a list of texts,
-        or of lists of tokens, a list of Results, each as if it were alone."""
+        """The Result of going on from a prompt: a text, or a list of tokens. For an encoder-decoder
+        it is the source: of Whisper a WAV file, or an array of samples. For a list of prompts it is
+        a list of Results, each as if it were alone."""
         if isinstance(prompt, (list, tuple)) and any(
                 isinstance(each, (str, list, tuple, os.PathLike, np.ndarray)) for each in prompt):
             return self._several(prompt, settings)
@@ -319,8 +320,7 @@ class Generator:
         """Results of prompts, which are computed beside each other. The numbers that text i draws
         are those of the seed and i."""
         made = Settings.of(settings)
-        texts = [text_of(self.model, prompt, made, row)
-                 for row, prompt in enumerate(prompts)]
+        texts = [text_of(self.model, prompt, made, row) for row, prompt in enumerate(prompts)]
         if not self.model.batches:
             with self._alone():
                 self._clear()
@@ -342,8 +342,7 @@ class Generator:
                         raise piece
                 batch.run()
         for text in texts:
-            text.result.stats |= {"prompt_tokens": text.asked,
-                                  "tokens": len(text.result.tokens)}
+            text.result.stats |= {"prompt_tokens": text.asked, "tokens": len(text.result.tokens)}
         return [text.result for text in texts]
 
     def prompt_of(self, messages, **more):

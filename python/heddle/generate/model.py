@@ -245,7 +245,7 @@ def compiled(write, kind, files, context, threads, options):
 
 def _decoder(made, weights, files, context, threads, options):
     return compiled(lambda path: network.write(made, weights, path, context), "decoder", files,
-                     context, threads, {"typical": TYPICAL, **options, "kv_cache": context})
+                    context, threads, {"typical": TYPICAL, **options, "kv_cache": context})
 
 
 def _open_safetensors(folder, max_length, threads, options):
@@ -272,7 +272,7 @@ def _open_pair(made, weights, files, facts, threads, options, words_of):
     if len(start) != 1 or start[0] >= made.words:
         raise RefusedError(f"{facts.where}: 'decoder_start_token_id' is "
                            f"{given.get('decoder_start_token_id')!r}, but must be a token, from "
-                           f"which the decoder goes on")
+                           "which the decoder goes on")
     for name, key in (("never", "suppress_tokens"), ("never_first", "begin_suppress_tokens")):
         setattr(facts, name, tuple(each for each in _ids(given.get(key), facts.where)
                                    if each < made.words))
@@ -281,9 +281,8 @@ def _open_pair(made, weights, files, facts, threads, options, words_of):
         path = folder / "preprocessor_config.json"
         ear = audio.ear_of(read_json(path), made.mels, made.frames, f"'{path}'")
     modules = []
-    for kind, part, more in (
-            ("decoder", "write", {"kv_cache": context}),
-            ("encoder", "encoder", {})):
+    for kind, part, more in (("decoder", "write", {"kv_cache": context}),
+                             ("encoder", "encoder", {})):
         typical = {network.BATCH: 1, pairs.SOURCE: made.frames // 2 or TYPICAL_SOURCE}
         if kind == "decoder":
             typical |= TYPICAL

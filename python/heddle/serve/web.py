@@ -87,7 +87,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             status, message = error.args
             self.close_connection = True  # a body may follow
             self._send(status, protocol.error_of(message))
-            self._drain()
+            if self.command == "POST":
+                self._drain()
         except library.Error as error:
             self._tell(error)
         except (Gone, ConnectionError, TimeoutError):
