@@ -144,6 +144,8 @@ def test_whisper_finds_the_language_and_leaves_out_tokens(tmp_path):
         assert pair[0].tokens == tokens[4:]
     with pytest.raises(heddle.UsageError, match="'language' is 'english', but the model knows: en"):
         generator.generate(SOUND, language="english")
+    with pytest.raises(heddle.UsageError, match=r"'language' is \['en'\], but the model knows"):
+        generator.generate(SOUND, language=["en"])
     with pytest.raises(heddle.UsageError, match="'task' is 'transcrib'.*did you mean 'transcribe'"):
         generator.generate(SOUND, task="transcrib")
 

@@ -45,6 +45,7 @@ def named(calls):
      []),
     ('<tool_call>{"name": "add"}</tool_call><tool_call>{', '<tool_call>{"name": "add"}</tool_call>'
      '<tool_call>{', []),
+    ('{"name": ["add"]}', '{"name": ["add"]}', []),
     ('{"name": "add", "arguments": 3}', '{"name": "add", "arguments": 3}', []),
     ("[]", "[]", []), ("3", "3", []), ("", "", []), ("[" * 100000, "[" * 100000, []),
 ])

@@ -56,7 +56,7 @@ class Encoder:
                           [self.start, *self._plain])
         for what, value, known in (("language", language, self._languages),
                                    ("task", task, self._tasks)):
-            if value is not None and value not in known:
+            if value is not None and not (isinstance(value, str) and value in known):
                 near = difflib.get_close_matches(str(value), known, 1)
                 raise UsageError(f"'{what}' is {value!r}, but the model knows: {', '.join(known)}"
                                  + (f"; did you mean '{near[0]}'?" if near else ""))

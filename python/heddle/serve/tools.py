@@ -58,7 +58,8 @@ def known(message):
 
 def _call(value, names):
     """The call that an object says, or None."""
-    if not isinstance(value, dict) or value.get("name") not in names:
+    name = value.get("name") if isinstance(value, dict) else None
+    if not isinstance(name, str) or name not in names:
         return None
     given = value.get("arguments", value.get("parameters", {}))
     if isinstance(given, str):
@@ -68,7 +69,7 @@ def _call(value, names):
     else:
         return None
     return {"id": f"call_{uuid.uuid4().hex[:24]}", "type": "function",
-            "function": {"name": value["name"], "arguments": text}}
+            "function": {"name": name, "arguments": text}}
 
 
 def _calls(text, names):
