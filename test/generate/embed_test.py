@@ -65,6 +65,24 @@ def test_prompts_letters_and_lengths(tmp_path):
             embedder.embed("abc", prompt=prompt)
 
 
+def test_the_newer_form_of_folders(tmp_path):
+    """Files as sentence-transformers 6 writes them."""
+    folder = write(tmp_path / "m", modules=["Transformer", "Pooling", "Normalize"],
+                   pooling={"embedding_dimension": 32, "pooling_mode": "cls",
+                            "include_prompt": True},
+                   tokenizer_config={"model_max_length": 30})
+    modules = json.loads((folder / "modules.json").read_text())
+    for module, kind in zip(modules, ("base.modules.transformer.Transformer",
+                                      "sentence_transformer.modules.pooling.Pooling",
+                                      "base.modules.normalize.Normalize")):
+        module["type"] = f"sentence_transformers.{kind}"
+    (folder / "modules.json").write_text(json.dumps(modules))
+    embedder = Embedder(folder, threads=1)
+    assert embedder.facts.context == 30
+    np.testing.assert_allclose(embedder.embed(LISTS[:1]), [unit(reference("bert", LISTS[0])[0])],
+                               atol=2e-6)
+
+
 @pytest.mark.parametrize("place", ["model.onnx", "onnx/model.onnx"])
 def test_onnx_folders(tmp_path, place):
     source = write(tmp_path / "a")

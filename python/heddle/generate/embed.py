@@ -166,8 +166,10 @@ def recipe(folder):
             made.takes_prompts = values.get("include_prompt") is not False
         made.normalises |= kind == "Normalize"
     values = read_json(folder / "sentence_bert_config.json")
-    longest, made.lowers = values.get("max_seq_length"), values.get("do_lower_case") is True
+    longest = values.get("max_seq_length") or read_json(folder / "tokenizer_config.json").get(
+        "model_max_length")  # which is huge where there is no limit
     made.longest = longest if isinstance(longest, int) and longest > 0 else None
+    made.lowers = values.get("do_lower_case") is True
     values = read_json(folder / "config_sentence_transformers.json")
     prompts = values.get("prompts") or {}
     if isinstance(prompts, dict) and all(isinstance(each, str) for each in prompts.values()):
