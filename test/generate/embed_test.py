@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from heddle.generate import Embedder, embed, network, safetensors
+from heddle.onnx_graph import FLOAT, INT64, Graph
 
 import heddle
 import tiny
@@ -60,7 +61,8 @@ def test_prompts_letters_and_lengths(tmp_path):
         embedder.embed("x" * 21)
     assert embedder.tokens("x" * 21, truncate=True) == tiny.tokenizer().encode(
         "ab: " + "x" * 21).ids[:12]
-    for prompt, message in (("passage", "no prompt 'passage'; .* has: query, none"),):
+    for prompt, message in (("passage", "no prompt 'passage'; .* has: query, none"),
+                            (["query"], r"no prompt \['query'\]")):
         with pytest.raises(heddle.UsageError, match=message):
             embedder.embed("abc", prompt=prompt)
 
@@ -96,8 +98,6 @@ def test_onnx_folders(tmp_path, place):
 
 
 def test_models_that_pool_themselves(tmp_path):
-    from heddle.onnx_graph import FLOAT, INT64, Graph
-
     graph = Graph(seed=2)
     graph.input("input_ids", ["batch", "n"], INT64)
     graph.input("token_type_ids", ["batch", "n"], INT64)
@@ -109,9 +109,9 @@ def test_models_that_pool_themselves(tmp_path):
     (tmp_path / "model.onnx").write_bytes(graph.model().SerializeToString())
     (tmp_path / "config.json").write_text(json.dumps({"vocab_size": WORDS}))
     embedder = Embedder(tmp_path, threads=1)
-    made = embedder.embed([[5, 6], [7, 8]])
+    lists = [[5, 6], [7], [7, 8], [9, 5, 6], [4]]  # without a mask nothing may be padded
     table = graph.arrays["words"]
-    np.testing.assert_array_equal(made, [table[[5, 6]].max(0), table[[7, 8]].max(0)])
+    np.testing.assert_array_equal(embedder.embed(lists), [table[each].max(0) for each in lists])
     with pytest.raises(heddle.UsageError, match="has no tokenizer.json"):
         embedder.embed("abc")
 
@@ -134,6 +134,8 @@ def test_bad_texts_are_told(tmp_path, texts, message):
     ({"config": {**config("bert"), "position_embedding_type": "relative_key"}}, "'relative_key'"),
     ({"config": {**config("bert"), "num_attention_heads": 5}}, "'num_attention_heads' is 5"),
     ({"config": {**config("bert"), "vocab_size": 301}}, r"is \[300, 32\], but config.json says"),
+    ({"config_sentence_transformers": {"prompts": {"a": 1}}}, "'prompts' must be an object of"),
+    ({"config_sentence_transformers": {"default_prompt_name": "a"}}, "a name among them"),
     ({"modules": ["Transformer", "Pooling", "Dense"]}, "has a module 'Dense'"),
     ({"modules": ["Transformer", "Pooling"], "pooling": {"pooling_mode_lasttoken": True}},
      "the pooling is pooling_mode_lasttoken; supported: one of cls, mean, max"),
@@ -143,6 +145,17 @@ def test_bad_texts_are_told(tmp_path, texts, message):
 def test_a_wrong_folder_is_refused(tmp_path, files, message):
     with pytest.raises(heddle.RefusedError, match=message):
         Embedder(write(tmp_path / "m", **files), threads=1)
+
+
+def test_another_onnx_model_is_refused(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"vocab_size": WORDS}))
+    for name, output, message in (("x", "y", "is no encoder of texts: it takes x"),
+                                  ("input_ids", "y", r"gives y \['b', 4\], none of which is")):
+        graph = Graph()
+        graph.output(graph.op("Relu", graph.input(name, ["b", 4]), name=output), ["b", 4])
+        (tmp_path / "model.onnx").write_bytes(graph.model().SerializeToString())
+        with pytest.raises(heddle.RefusedError, match=message):
+            Embedder(tmp_path)
 
 
 def test_other_places_are_told(tmp_path):

@@ -170,10 +170,14 @@ def recipe(folder):
         "model_max_length")  # which is huge where there is no limit
     made.longest = longest if isinstance(longest, int) and longest > 0 else None
     made.lowers = values.get("do_lower_case") is True
-    values = read_json(folder / "config_sentence_transformers.json")
-    prompts = values.get("prompts") or {}
-    if isinstance(prompts, dict) and all(isinstance(each, str) for each in prompts.values()):
-        made.prompts, made.prompt = prompts, values.get("default_prompt_name")
+    path = folder / "config_sentence_transformers.json"
+    values = read_json(path)
+    made.prompts, made.prompt = values.get("prompts") or {}, values.get("default_prompt_name")
+    if not isinstance(made.prompts, dict) or not all(
+            isinstance(each, str) for each in made.prompts.values()) or not (
+            made.prompt is None or isinstance(made.prompt, str) and made.prompt in made.prompts):
+        raise RefusedError(f"'{path}': 'prompts' must be an object of texts, and "
+                           "'default_prompt_name' a name among them")
     return made
 
 
@@ -229,14 +233,14 @@ class Embedder:
             raise RefusedError(f"'{path}': is no encoder of texts: it takes "
                                f"{', '.join(self._inputs)}, but must take input_ids, and may take "
                                "attention_mask and token_type_ids")
-        ranks = {info.name: len(info.shape) for info in self.session.get_outputs()}
-        if ranks.get(WHOLE) == 2:
-            return WHOLE
-        found = next((name for name, rank in ranks.items() if rank == 3), None)
-        if found is None:
-            raise RefusedError(f"'{path}': gives {', '.join(ranks)}, none of which is [batch, "
-                               "tokens, size]")
-        return found
+        found = {info.name: info for info in self.session.get_outputs()
+                 if len(info.shape) == (2 if info.name == WHOLE else 3)
+                 and isinstance(info.shape[-1], int)}
+        if not found:
+            outputs = ", ".join(f"{info.name} {info.shape}" for info in self.session.get_outputs())
+            raise RefusedError(f"'{path}': gives {outputs}, none of which is [batch, tokens, size] "
+                               "with a number as its size")
+        return found.get(WHOLE) or next(iter(found.values()))
 
     def tokens(self, text, prompt=None, truncate=False):
         """The tokens of a text, after a prompt that the folder names; or tokens, checked."""
@@ -266,7 +270,7 @@ class Embedder:
 
     def _prompted(self, text, prompt):
         known, name = self.recipe.prompts, self.recipe.prompt if prompt is None else prompt
-        if name is not None and name not in known:
+        if name is not None and not (isinstance(name, str) and name in known):
             raise UsageError(f"there is no prompt {name!r}; {self.facts.where} has: "
                              f"{', '.join(known) or 'none'}")
         if name and known[name] and not self.recipe.takes_prompts:
@@ -285,8 +289,11 @@ class Embedder:
             raise UsageError(f"'batch' is {batch!r}, but must be a number from 1 on")
         vectors = [None] * len(lists)
         order = sorted(range(len(lists)), key=lambda i: len(lists[i]))  # little padding
-        for at in range(0, len(order), batch):
-            rows = order[at:at + batch]
+        while order:
+            rows = order[:batch]
+            if MASK not in self._inputs:  # nothing would tell padding from tokens
+                rows = [i for i in rows if len(lists[i]) == len(lists[rows[0]])]
+            order = order[len(rows):]
             for row, vector in zip(rows, self._run([lists[i] for i in rows])):
                 vectors[row] = vector
         made = np.stack(vectors) if vectors else np.zeros((0, self.size), np.float32)
@@ -295,8 +302,7 @@ class Embedder:
     @property
     def size(self):
         """Numbers of a vector."""
-        return next(info.shape[-1] for info in self.session.get_outputs()
-                    if info.name == self._output)
+        return self._output.shape[-1]
 
     def _run(self, lists):
         mask = np.zeros((len(lists), max(map(len, lists))), np.int64)
@@ -304,7 +310,7 @@ class Embedder:
         for row, each in enumerate(lists):
             tokens[row, :len(each)], mask[row, :len(each)] = each, 1
         feeds = {network.INPUTS: tokens, MASK: mask, TYPES: np.zeros_like(mask)}
-        made, = self.session.run([self._output], {name: feeds[name] for name in self._inputs})
+        made, = self.session.run([self._output.name], {name: feeds[name] for name in self._inputs})
         made = np.asarray(made, np.float32)
         if made.ndim == 3:
             seen = mask[..., None] > 0
