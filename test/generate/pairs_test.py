@@ -117,7 +117,7 @@ def test_guesses_and_seeds_are_as_those_of_decoders(made):
     for settings in ({}, {"temperature": 0.8, "seed": 3}, {"repetition_penalty": 1.3}):
         settings = {"max_tokens": 30, "ignore_eos": True, **settings}
         plain = generator.generate(SOURCE, **settings)
-        assert plain.stats["prompt_tokens"] == len(SOURCE)
+        assert plain.stats["prompt_tokens"] == len(SOURCE) + 1
         assert generator.generate(SOURCE, prompt_lookup=5, **settings).tokens == plain.tokens
     text = generator.generate("hello", max_tokens=4)
     assert text.tokens == generator.generate(generator.tokenizer.encode("hello"),
@@ -273,7 +273,7 @@ def test_the_server_takes_sources_of_texts(made):
             pass
         assert ticket.text.result.tokens == generator.generate(
             prompt, max_tokens=20, ignore_eos=True).tokens
-    assert engine.counts.read()["prompt_tokens"] == sum(map(len, prompts))
+    assert engine.counts.read()["prompt_tokens"] == sum(map(len, prompts)) + 4
     engine.end()
 
 

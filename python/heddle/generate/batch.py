@@ -66,8 +66,8 @@ class Text:
 
     @property
     def asked(self):
-        """Tokens, or frames of a sound, that were given."""
-        return len(self.prompt) if self.source is None else self.source.size
+        """Tokens that were given, those with which the text begins among them."""
+        return len(self.prompt) + (0 if self.source is None else self.source.tokens)
 
     @property
     def left(self):

@@ -19,10 +19,10 @@ TASKS = ("transcribe", "translate")
 
 @dataclass(eq=False)
 class Source:
-    """A source as the encoder takes it; `size` is its tokens, or frames of its spectrogram."""
+    """A source as the encoder takes it."""
 
     feeds: dict
-    size: int
+    tokens: int  # of a text; a sound has none
     begin: list  # tokens with which its text begins
     languages: tuple = ()  # tokens of which one follows the first, if that has to be found
 
@@ -52,8 +52,7 @@ class Encoder:
             if language is not None or task not in (None, "transcribe"):
                 raise UsageError(f"{self.facts.where}: knows one language and task; leave out "
                                  "'language' and 'task'")
-            return Source({pairs.FEATURES: features[None]}, features.shape[1],
-                          [self.start, *self._plain])
+            return Source({pairs.FEATURES: features[None]}, 0, [self.start, *self._plain])
         for what, value, known in (("language", language, self._languages),
                                    ("task", task, self._tasks)):
             if value is not None and not (isinstance(value, str) and value in known):
@@ -62,7 +61,7 @@ class Encoder:
                                  + (f"; did you mean '{near[0]}'?" if near else ""))
         end = [token for name, token in self._tasks.items() if name == (task or TASKS[0])]
         begin = [self.start, self._languages.get(language, -1), *end, *self._plain]
-        return Source({pairs.FEATURES: features[None]}, features.shape[1], begin,
+        return Source({pairs.FEATURES: features[None]}, 0, begin,
                       () if language else tuple(self._languages.values()))
 
     def read(self, tokens):
@@ -74,5 +73,5 @@ class Encoder:
         names = [info.name for info in self.session.get_outputs()]
         made = dict(zip(names, self.session.run(names, source.feeds)))
         if self.ear is None:
-            made[pairs.SOURCE_MASK] = np.ones((1, source.size), np.float32)
+            made[pairs.SOURCE_MASK] = np.ones((1, source.tokens), np.float32)
         return made
