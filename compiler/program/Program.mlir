@@ -81,6 +81,7 @@ func.func @matrices(%p: !program.ptr, %n: i64) {
 // CHECK: program.freeze %{{.*}} : i64
 // CHECK: program.dot i16_i16 %{{.*}}, %{{.*}}, %{{.*}} : vector<8xi32>
 // CHECK: program.dot u8_i8
+// CHECK: program.dot u4_i8
 // CHECK: program.dot bf16_bf16 %{{.*}}, %{{.*}}, %{{.*}} : vector<8xf32>
 // CHECK: program.permute %{{.*}}, %{{.*}} : vector<8xi32>
 // CHECK: program.lookup %{{.*}}, %{{.*}} : vector<8xi8>
@@ -90,6 +91,7 @@ func.func @values(%x: i64, %v: vector<8xi32>, %t: !program.ptr, %b: vector<8xi8>
   %f = program.freeze %product : i64
   %d = program.dot i16_i16 %v, %v, %v : vector<8xi32>
   %e = program.dot u8_i8 %d, %v, %v : vector<8xi32>
+  %u = program.dot u4_i8 %v, %v, %e : vector<8xi32>
   %g = program.dot bf16_bf16 %v, %v, %s : vector<8xf32>
   %p = program.permute %e, %v : vector<8xi32>
   %l = program.lookup %t, %b : vector<8xi8>

@@ -31,7 +31,8 @@ def Program_FreezeOp : Program_Op<"freeze", [Pure, SameOperandsAndResultType]> {
 
 def Program_DotKind : I32EnumAttr<"DotKind", "what 32-bit lanes hold", [
     I32EnumAttrCase<"Pairs", 0, "i16_i16">, I32EnumAttrCase<"Bytes", 1, "i8_i8">,
-    I32EnumAttrCase<"UnsignedBytes", 2, "u8_i8">, I32EnumAttrCase<"ShortFloats", 3, "bf16_bf16">]> {
+    I32EnumAttrCase<"UnsignedBytes", 2, "u8_i8">, I32EnumAttrCase<"ShortFloats", 3, "bf16_bf16">,
+    I32EnumAttrCase<"HalfBytes", 4, "u4_i8">]> {
   let cppNamespace = "::heddle::program";
 }
 
@@ -45,7 +46,8 @@ def Program_DotOp : Program_Op<"dot", [Pure, AllTypesMatch<["sum", "result"]>, P
   let description = [{
     Lane i of `left` and of `right` holds two i16 (`i16_i16`), four i8 (`i8_i8`), or four u8 on the left and four i8 on the
     right (`u8_i8`). `result[i] = sum[i] + left[i][0] * right[i][0] + left[i][1] * right[i][1] + ...` in i32; nothing
-    saturates. Of two bf16 (`bf16_bf16`), sums are f32; how each is rounded, and whether subnormal numbers count as 0, is
+    saturates. With u8 below 16 (`u4_i8`) a lane of the sums is two i16, of the first two products and of the last two,
+    which wrap. Of two bf16 (`bf16_bf16`), sums are f32; how each is rounded, and whether subnormal numbers count as 0, is
     the processor's matter.
   }];
   let constraints = ["D1: sums are f32 if the kind is bf16_bf16, else i32."];

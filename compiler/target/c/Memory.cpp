@@ -124,13 +124,16 @@ bool Printer::values(Operation *op) {
       })
       .Case([&](program::DotOp dot) {
         bool sumsFloats = dot.getKind() == program::DotKind::ShortFloats;
+        bool sumsHalves = dot.getKind() == program::DotKind::HalfBytes;
         std::string function = helper(sumsFloats                                 ? "dot_floats"
+                                      : sumsHalves                               ? "dot_halves"
                                       : dot.getKind() == program::DotKind::Pairs ? "dot_pairs"
                                       : dot.getKind() == program::DotKind::Bytes ? "dot_bytes"
                                                                                  : "dot_unsigned");
         lanes(op, [&](ArrayRef<std::string> x) {
-          return sumsFloats ? function + "(" + x[0] + ", " + x[1] + ", " + x[2] + ")"
-                            : x[2] + " + " + function + "(" + x[0] + ", " + x[1] + ")";
+          return sumsFloats || sumsHalves
+                     ? function + "(" + x[0] + ", " + x[1] + ", " + x[2] + ")"
+                     : x[2] + " + " + function + "(" + x[0] + ", " + x[1] + ")";
         });
         return true;
       })

@@ -159,6 +159,12 @@ static const Helper all[] = {
     sum += (uint32_t)((uint8_t)(x >> i) * (int8_t)(y >> i));
   return sum;
 })"},
+    {"dot_halves", R"(static inline uint32_t h_dot_halves(uint32_t x, uint32_t y, uint32_t sum) {
+  uint32_t words[2] = {sum, sum >> 16};
+  for (int i = 0; i < 4; ++i)
+    words[i / 2] += (uint32_t)((uint8_t)(x >> 8 * i) * (int8_t)(y >> 8 * i));
+  return (words[0] & 0xffffu) | words[1] << 16;
+})"},
     {"dot_floats", R"(static inline float h_dot_floats(uint32_t x, uint32_t y, float sum) {
   for (int i = 16; i >= 0; i -= 16) {
     uint32_t left = (x << i) & 0xffff0000u, right = (y << i) & 0xffff0000u;

@@ -51,6 +51,35 @@ struct VectorOps {
     return b.create<arith::AddIOp>(loc, sum, products);
   }
 
+  /// Bytes below 16 by signed ones, with sums of 16 bits.
+  Value halfBytes(Value left, Value right, Value sum) {
+    auto type = cast<VectorType>(sum.getType());
+    int64_t lanes = type.getNumElements();
+    auto words = VectorType::get({2 * lanes}, b.getI16Type());
+    auto cast = [&](Type to, Value x) -> Value { return b.create<LLVM::BitcastOp>(loc, to, x); };
+    sum = cast(words, sum);
+    if (target.avx2) {
+      Type bytes = VectorType::get({4 * lanes}, b.getI8Type());
+      StringRef name = lanes == 16  ? "avx512.pmaddubs.w.512"
+                       : lanes == 8 ? "avx2.pmadd.ub.sw"
+                                    : "ssse3.pmadd.ub.sw.128";
+      Value pairs = intrinsic("llvm.x86." + name, words, {cast(bytes, left), cast(bytes, right)});
+      return cast(type, b.create<arith::AddIOp>(loc, sum, pairs));
+    }
+    left = cast(words, left);
+    right = cast(words, right);
+    Value shift = b.create<arith::ConstantOp>(
+        loc, DenseElementsAttr::get(words, b.getI16IntegerAttr(8).getValue()));
+    for (bool isEven : {true, false}) {
+      Value x = isEven ? b.create<arith::ShLIOp>(loc, left, shift).getResult() : left;
+      Value y = isEven ? b.create<arith::ShLIOp>(loc, right, shift).getResult() : right;
+      x = b.create<arith::ShRUIOp>(loc, x, shift);
+      y = b.create<arith::ShRSIOp>(loc, y, shift);
+      sum = b.create<arith::AddIOp>(loc, sum, b.create<arith::MulIOp>(loc, x, y));
+    }
+    return cast(type, sum);
+  }
+
   /// Sums of f32. Without the instruction, each half of the lanes becomes f32: its low 16 bits are
   /// 0.
   Value shortFloats(Value left, Value right, Value sum) {
@@ -87,6 +116,8 @@ struct VectorOps {
       return {};
     if (op.getKind() == program::DotKind::Pairs)
       return pairs(left, right, sum);
+    if (op.getKind() == program::DotKind::HalfBytes)
+      return halfBytes(left, right, sum);
     bool isUnsigned = op.getKind() == program::DotKind::UnsignedBytes;
     if (isUnsigned && target.vnni)
       return intrinsic("llvm.x86.avx512.vpdpbusd." + Twine(lanes * 32), op.getType(),

@@ -6,6 +6,10 @@
 // RUN: heddle-opt %S/Inputs/shorts.mlir --heddle-lower-program=target=x86-64-bf16 | FileCheck %s --check-prefix=SHORT
 // RUN: heddle-opt %S/Inputs/shorts.mlir --heddle-lower-program=target=x86-64-v3 | FileCheck %s --check-prefix=FLOATS
 
+// RUN: heddle-opt %S/Inputs/halves.mlir --heddle-lower-program=target=x86-64-v4 | FileCheck %s --check-prefix=HALVES
+// HALVES: %[[WORDS:.*]] = llvm.call_intrinsic "llvm.x86.avx512.pmaddubs.w.512"
+// HALVES: arith.addi %{{.*}}, %[[WORDS]] : vector<32xi16>
+
 // SHORT: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"(%arg2, %{{.*}}, %{{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>)
 // FLOATS-COUNT-2: math.fma {{.*}} : vector<16xf32>
 // NONE: error: 'program.dot' op has no instruction on x86-64-v3

@@ -132,7 +132,15 @@ static void dot(Run &, Activation &activation, const Step &step) {
     for (size_t i = 0; i < step.lanes; ++i)
       result[i] = llvm::bit_cast<uint32_t>(
           addPairs(llvm::bit_cast<float>(uint32_t(result[i])), left[i], right[i]));
-  for (size_t i = 0; i < step.lanes && kind != Kind::ShortFloats; ++i)
+  for (size_t i = 0; i < step.lanes && kind == Kind::HalfBytes; ++i)
+    for (unsigned bit = 0; bit < 32; bit += width) {
+      int64_t number =
+          narrowed(left[i] >> bit, width) * withSign(narrowed(right[i] >> bit, width), width);
+      uint64_t half = bit < 16 ? 0xffff : 0xffff0000;
+      uint64_t more = narrowed(uint64_t(number), 16) << (bit < 16 ? 0 : 16);
+      result[i] = (((result[i] & half) + more) & half) | (result[i] & ~half);
+    }
+  for (size_t i = 0; i < step.lanes && kind != Kind::ShortFloats && kind != Kind::HalfBytes; ++i)
     for (unsigned bit = 0; bit < 32; bit += width) {
       uint64_t x = narrowed(left[i] >> bit, width), y = narrowed(right[i] >> bit, width);
       int64_t number = kind == Kind::UnsignedBytes ? int64_t(x) : withSign(x, width);
