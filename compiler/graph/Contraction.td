@@ -12,10 +12,16 @@ def Graph_OnImages : Graph_Trait<"OnImages">;
 
 def Graph_MatmulOp : Graph_TypedOp<"matmul", [Graph_SumsProducts, Graph_Contraction]> {
   let summary = "result[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]";
-  let description = "The element type of the result is that of the sum: i32 for 8-bit integers, else that of a.";
+  let description = [{
+    The element type of the result is that of the sum: i32 for 8-bit integers, else that of a.
+
+    With a `block`, the rows of a are rounded to 8 bits first: each block of so many x to `round(x * s) / s`, where
+    `s = min(127 / max |x|, 2^126)`, in f32, and to NaN if an x is NaN or infinite.
+  }];
   let constraints = ["M1: operands and result have one rank, at least 2.", "M2: batch sizes are equal or 1.",
-                     "M3: the rows of a have the length of the columns of b.", "M4: the result is [..., m, n]."];
-  let arguments = (ins Graph_Tensor:$a, Graph_Tensor:$b);
+                     "M3: the rows of a have the length of the columns of b.", "M4: the result is [..., m, n].",
+                     "M5: `block` is 0, or operands are f32 and the rows of a are of blocks that are whole."];
+  let arguments = (ins Graph_Tensor:$a, Graph_Tensor:$b, DefaultValuedAttr<I64Attr, "0">:$block);
   let results = (outs Graph_Tensor:$result);
 }
 

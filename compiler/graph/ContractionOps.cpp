@@ -33,6 +33,13 @@ LogicalResult MatmulOp::verify() {
            << a[rank - 1].str() << " elements, a column of b has " << b[rank - 2].str();
   if (mayDiffer(a[rank - 2], c[rank - 2]) || mayDiffer(b[rank - 1], c[rank - 1]))
     return emitOpError("M4: the result must be [..., m, n]");
+  auto block = static_cast<int64_t>(getBlock());
+  bool isWhole = block > 0 && a[rank - 1].mod(Dim(block)).isConstant(0);
+  bool areFloats = elementOf(getA()).isF32() && elementOf(getB()).isF32();
+  if (block != 0 && !(isWhole && areFloats))
+    return emitOpError("M5: a block of ")
+           << block << " needs rows of f32 of a multiple of it, but they have " << a[rank - 1].str()
+           << " " << elementOf(getA());
   return success();
 }
 

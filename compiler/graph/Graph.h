@@ -192,6 +192,9 @@ int32_t onnxTypeOf(mlir::Type element);
 /// The origin of the op: the name of the ONNX node, or the op's own location.
 std::string sourceName(mlir::Location location);
 
+/// Attribute of a product whose left rows the model allows to be rounded to 8 bits.
+inline constexpr llvm::StringLiteral kAllowsIntegers = "graph.allows_integers";
+
 } // namespace heddle::graph
 
 #endif // HEDDLE_GRAPH_GRAPH_H

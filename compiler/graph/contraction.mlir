@@ -49,6 +49,22 @@ func.func @m4(%x: tensor<2x3xf32>, %y: tensor<3x5xf32>) {
 
 // -----
 
+func.func @m5(%x: tensor<2x24xf32>, %y: tensor<24x5xf32>) {
+  // expected-error @+1 {{M5: a block of 16 needs rows of f32 of a multiple of it, but they have 24 'f32'}}
+  %r = graph.matmul %x, %y {block = 16} : (tensor<2x24xf32>, tensor<24x5xf32>) -> tensor<2x5xf32>
+  return
+}
+
+// -----
+
+func.func @m5_integers(%x: tensor<2x16xi8>, %y: tensor<16x5xi8>) {
+  // expected-error @+1 {{M5: a block of 16 needs rows of f32}}
+  %r = graph.matmul %x, %y {block = 16} : (tensor<2x16xi8>, tensor<16x5xi8>) -> tensor<2x5xi32>
+  return
+}
+
+// -----
+
 func.func @c1(%x: tensor<2x3xf32>, %w: tensor<4x3xf32>) {
   // expected-error @+1 {{C1: x, w and the result must have one rank, at least 3}}
   %r = graph.conv %x, %w {strides = array<i64>, dilations = array<i64>, low = array<i64>, high = array<i64>}

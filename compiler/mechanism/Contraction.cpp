@@ -28,6 +28,7 @@ const Mechanism kContraction = {.name = "contraction",
                                 .storesElements = true,
                                 .takesShort = true,
                                 .takesMatrices = true,
+                                .takesBlocks = true,
                                 .takesParts = true,
                                 .isSplittable = false};
 

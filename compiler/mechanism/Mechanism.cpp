@@ -20,6 +20,18 @@ StringRef nameOf(CardType type) {
   llvm_unreachable("all types have names");
 }
 
+Verdict Mechanism::fits(Ops ops) const {
+  Verdict verdict;
+  for (Operation *op : ops)
+    if (auto product = dyn_cast<graph::MatmulOp>(op);
+        product && product.getBlock() && !takesBlocks) {
+      verdict.fit = refuse(verdict.why, named(op) + " rounds its rows in blocks");
+      return verdict;
+    }
+  verdict.fit = check(*this, ops, verdict.why);
+  return verdict;
+}
+
 ArrayRef<const Mechanism *> all() {
   static constexpr const Mechanism *kAll[] = {
 #define HEDDLE_MECHANISM(name) &k##name,

@@ -48,6 +48,8 @@ struct Mechanism {
   bool takesShort = false;
   /// It can multiply in registers that hold matrices, with tiles of 16 or 32 rows and columns.
   bool takesMatrices = false;
+  /// It can multiply rows that are rounded in blocks (graph.matmul's `block`).
+  bool takesBlocks = false;
   /// A task takes as many rows as the knob `rows` says.
   bool takesRows = false;
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not
@@ -58,11 +60,7 @@ struct Mechanism {
   /// The file of a call's library, "libdnnl.so.2".
   llvm::StringLiteral library = "";
 
-  Verdict fits(Ops ops) const {
-    Verdict verdict;
-    verdict.fit = check(*this, ops, verdict.why);
-    return verdict;
-  }
+  Verdict fits(Ops ops) const;
 };
 
 /// The rows, each defined in the file of its mechanism.

@@ -21,6 +21,7 @@ const Mechanism kPointwise = {.name = "pointwise",
                               .sharing = kKnobs,
                               .storesElements = true,
                               .hasTiles = false,
+                              .takesBlocks = true,
                               .takesParts = true,
                               .isSplittable = false};
 

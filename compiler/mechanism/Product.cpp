@@ -212,12 +212,22 @@ private:
     return matmul ? checkMatmul(matmul) : checkConv(cast<graph::ConvOp>(root));
   }
 
+  /// Whether the right operand is integers with a scale for the blocks in which rows are rounded.
+  static bool areCodesOf(graph::MatmulOp op) {
+    auto weights = op.getB().getDefiningOp<graph::ConstantOp>();
+    auto stored = weights ? dyn_cast<graph::StoredAttr>(weights.getValue()) : nullptr;
+    return stored && stored.getScales() && isa<IntegerType>(stored.getCodes().getElementType()) &&
+           stored.getBlock() == static_cast<int64_t>(op.getBlock());
+  }
+
   bool checkMatmul(graph::MatmulOp op) {
     DimVector b = graph::dimsOf(op.getB()), c = graph::dimsOf(op.getResult());
     if (!knowsBatches(op))
       return no("which operand of " + named(op) + " repeats is only known at run time");
     if (c.back().isConstant(0))
       return no(named(op) + " has no columns");
+    if (op.getBlock() && !areCodesOf(op))
+      return no(named(op) + " rounds its rows in blocks that its weights do not have");
     // Packing a right operand whose elements are used once would only cost a second pass.
     bool readsOnce = c[c.size() - 2].isConstant(1);
     for (size_t i = 0; i + 2 < c.size(); ++i)

@@ -30,6 +30,7 @@ const Mechanism kRows = {.name = "rows",
                          .knobs = kKnobs,
                          .sharing = kKnobs,
                          .storesElements = true,
+                         .takesBlocks = true,
                          .takesRows = true,
                          .takesParts = true,
                          .isSplittable = false};

@@ -81,6 +81,7 @@ const Mechanism kStitch = {.name = "stitch",
                            .knobs = kKnobs,
                            .takesShort = true,
                            .takesMatrices = true,
+                           .takesBlocks = true,
                            .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -102,6 +102,11 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
   rules.hasCheapTables = targets.back()->machine(1).permutesBytes;
   rules.layouts = compiled.given->layouts;
   rules.integers.all = options.areIntegers && !compiled.given->integers;
+  rules.integers.allowed = !options.isStrict && !compiled.given->integers;
+  rules.integers.takesBlocks = llvm::all_of(targets, [](const auto &target) {
+    const program::Machine machine = target->machine(1);
+    return machine.form == program::Form::Lanes && machine.dot != program::Dot::None;
+  });
   rules.integers.names = compiled.given->integers.value_or(std::set<std::string>());
   estimate::setThresholds(*compiled.graph, targets.back()->machine(1), compiled.given->thresholds);
   PassManager manager(compiled.context.get());

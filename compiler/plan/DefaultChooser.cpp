@@ -30,6 +30,7 @@ struct ProductSize {
   int64_t leastRows;       // where every symbol is 1
   int64_t parts = 1;       // that the columns are read in
   bool hasCodes = false;   // on the right: of 4 bits, two vectors share bytes
+  bool isRounded = false;  // rows are, in blocks: a tile has sums of integers and of floats
   int64_t columnBytes = 0; // of the right operand; 0: not known
 };
 
@@ -69,6 +70,7 @@ static std::optional<ProductSize> productOf(graph::GroupOp group) {
     if (auto matmul = dyn_cast<graph::MatmulOp>(op)) {
       auto right = matmul.getB().getDefiningOp<graph::ConstantOp>();
       auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
+      size.isRounded = matmul.getBlock() != 0;
       size.hasCodes = stored && isa<IntegerType>(stored.getCodes().getElementType());
       if (auto depth = extents.depth.constant(); depth && !stored)
         size.columnBytes = *depth * graph::bytesOf(graph::elementOf(matmul.getB()));
@@ -98,6 +100,10 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
     return {1, columnsOfOneRow(size, machine)};
   if (columns <= lanes)
     return {14, lanes};
+  // Sums of integers and of floats stay in registers; with many, single vectors let elements of the
+  // rows be operands in memory (bench/notes/2026-11-28-w4a8.md).
+  if (size.isRounded)
+    return isSmall ? Tile{4, 2 * lanes} : Tile{12, lanes};
   if (isSmall)
     return {6, 2 * lanes};
   // Rows known only at run time end in a clamped tile: fewer rows waste less.
@@ -132,7 +138,10 @@ static void chooseTile(const Card &card, const ProductSize &size, const program:
     return;
   Tile tile = tileOf(size, machine);
   if (size.parts > 1) // each vector of columns as often as there are parts
-    tile.n = size.parts * std::max<int64_t>(1, 4 / size.parts) * machine.lanes;
+    tile.n =
+        size.parts * std::max<int64_t>(1, (size.isRounded ? 2 : 4) / size.parts) * machine.lanes;
+  if (size.isRounded)
+    tile.m = std::max<int64_t>(1, std::min(tile.m, 12 * machine.lanes / tile.n));
   tile.n = n->atMost(tile.n);
   tile.m = m->atMost(tile.m);
   while (!machine.holdsTile(tile.m, tile.n) && tile.m > *llvm::min_element(m->domain))

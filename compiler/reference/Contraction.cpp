@@ -8,14 +8,32 @@ namespace heddle::reference {
 
 using namespace graph;
 
+/// Rounds blocks of the rows of the left operand to 8 bits, as the op says.
+static void roundBlocks(MutableArrayRef<float> rows, int64_t block) {
+  for (; !rows.empty(); rows = rows.drop_front(block)) {
+    float most = 0;
+    bool isFinite = true;
+    for (float x : rows.take_front(block)) {
+      most = std::max(most, std::fabs(x));
+      isFinite &= std::isfinite(x);
+    }
+    float scale = std::min(127 / most, 0x1p126F), step = 1 / scale;
+    for (float &x : rows.take_front(block))
+      x = isFinite ? std::nearbyint(x * scale) * step : std::numeric_limits<float>::quiet_NaN();
+  }
+}
+
 /// Result of a batch of products; `batches` holds the numbers of the matrices of a and b.
 template <typename T, typename Sum>
 static void multiply(const Call &call, Tensor &result,
-                     ArrayRef<std::pair<int64_t, int64_t>> batches) {
+                     ArrayRef<std::pair<int64_t, int64_t>> batches, int64_t rounded) {
   constexpr int64_t kBlock = 256; // 256 x 256 elements of b stay in a second-level cache
   int64_t rank = result.rank(), m = result.shape[rank - 2], n = result.shape[rank - 1];
   int64_t k = call[0].shape[rank - 1];
   std::vector<T> a = load<T>(call[0]), b = load<T>(call[1]);
+  if constexpr (std::is_same_v<T, float>)
+    if (rounded)
+      roundBlocks(a, rounded);
   std::vector<Sum> sums(result.count());
   for (auto [number, batch] : llvm::enumerate(batches))
     for (int64_t k0 = 0; k0 < k; k0 += kBlock)
@@ -27,7 +45,7 @@ static void multiply(const Call &call, Tensor &result,
   storeSums(result, sums);
 }
 
-Results compute(MatmulOp, const Call &call) {
+Results compute(MatmulOp op, const Call &call) {
   const Tensor &a = call[0], &b = call[1];
   int64_t rank = a.rank();
   if (b.rank() != rank || rank < 2)
@@ -60,7 +78,7 @@ Results compute(MatmulOp, const Call &call) {
   if (!result)
     return result.takeError();
   withProduct(a.element, [&](auto zero, auto sum) {
-    multiply<decltype(zero), decltype(sum)>(call, *result, batches);
+    multiply<decltype(zero), decltype(sum)>(call, *result, batches, op.getBlock());
   });
   return single(*result);
 }

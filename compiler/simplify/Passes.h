@@ -26,11 +26,13 @@ std::unique_ptr<mlir::Pass> createChannelsLastPass(Layouts wanted = {});
 /// Products of floats that are computed with integers of 8 bits, by the names of their nodes.
 struct Integers {
   bool all = false; // those that can be
-  std::set<std::string> names;
+  std::set<std::string> names = {};
+  bool allowed = false;     // those that have graph::kAllowsIntegers
+  bool takesBlocks = false; // rows may be rounded in blocks
 };
 /// Attribute with the nodes whose products can be, and whether they are; written by the pass.
 inline constexpr llvm::StringLiteral kIntegers = "graph.integers";
-std::unique_ptr<mlir::Pass> createDynamicPass(Integers wanted = {true, {}},
+std::unique_ptr<mlir::Pass> createDynamicPass(Integers wanted = {true, {}, true, true},
                                               bool prefersUnsigned = true);
 
 #define GEN_PASS_DECL

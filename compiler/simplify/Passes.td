@@ -20,8 +20,9 @@ def HalvesPass : Simplify_Pass<"halves"> {
 def DynamicPass : Simplify_Pass<"dynamic"> {
   let summary = "compute products with constant weights with 8-bit integers";
   let description = [{
-    Rows of the left side are scaled in each run, columns of the weights once. Only where `--math int8` or a plan
-    (`integers`) says so.
+    Rows of the left side are scaled in each run, columns of the weights once. Weights that are integers in blocks stay
+    so, and the rows are rounded in these blocks (`block` of `graph.matmul`). Only where `--math int8`, a plan
+    (`integers`) or the model (`accuracy_level` 4 of MatMulNBits) says so.
   }];
   let constructor = "::heddle::simplify::createDynamicPass()";
 }

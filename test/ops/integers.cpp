@@ -278,7 +278,66 @@ static void addBetween(Cases &cases) {
                        {{{"n", 1}}, {{"n", 17}}}});
 }
 
+/// A matrix that is stored as integers of so many bits, in blocks of rows.
+static Value storedMatrix(Model &m, int64_t depth, int64_t columns, int64_t block,
+                          const string &codes, Fill fill, Fill zeros) {
+  auto constant = [&](const string &type, int64_t rows, Fill fill) {
+    string sizes = "[" + std::to_string(rows) + ", " + std::to_string(columns) + "]";
+    Value made = m.constant(type + sizes, fill);
+    return made.getDefiningOp<graph::ConstantOp>().getValue();
+  };
+  auto type = mlir::RankedTensorType::get({depth, columns}, m.element("f32"));
+  mlir::ElementsAttr none;
+  return m.constant(graph::StoredAttr::get(
+      &m.context, type, constant(codes, depth, fill),
+      constant("f32", depth / block, Fill::range(0.01, 0.1)),
+      zeros.high < zeros.low ? none : constant("f32", depth / block, zeros)));
+}
+
+/// Rows that are rounded in blocks, and products by what is stored in the same blocks.
+static void addBlocks(Cases &cases) {
+  std::vector<Sizes> runs;
+  for (int64_t rows : {0, 1, 2, 7, 16, 33})
+    runs.push_back({{"n", rows}});
+  Fill none = Fill::range(1, 0), half = Fill::range(8, 8), any = Fill::range(0.5, 14);
+  struct {
+    string name, codes;
+    int64_t depth, columns, block;
+    Fill fill, zeros;
+  } kinds[] = {{"u4", "ui8", 96, 50, 16, Fill::range(0, 15), half},
+               {"u4 with zeros", "ui8", 128, 33, 32, Fill::range(0, 15), any},
+               {"i4", "i8", 128, 16, 64, Fill::range(-8, 7), none},
+               {"u8", "ui8", 64, 40, 32, Fill::range(0, 255), Fill::range(128, 128)},
+               {"u8 with zeros", "ui8", 256, 17, 128, Fill::range(0, 255), Fill::range(3, 250)},
+               {"i8", "i8", 512, 31, 256, Fill::range(-128, 127), none}};
+  for (auto &kind : kinds)
+    for (bool isAny : {false, true})
+      cases.push_back({"integers/blocks " + kind.name + (isAny ? " any" : ""),
+                       [=](Model &m) {
+                         string depth = std::to_string(kind.depth);
+                         Value x = m.input("f32[n, " + depth + "]", isAny ? Fill::any() : Fill());
+                         Value w = storedMatrix(m, kind.depth, kind.columns, kind.block, kind.codes,
+                                                kind.fill, kind.zeros);
+                         string result = "f32[n, " + std::to_string(kind.columns) + "]";
+                         Value y = m.op("matmul", {x, w}, "block = " + std::to_string(kind.block),
+                                        result);
+                         m.output(m.op("neg", {y}), Tolerance::close(m.element("f32"), 100));
+                       },
+                       runs});
+  // Weights that are not stored so are multiplied element by element.
+  for (bool isGiven : {false, true})
+    cases.push_back({string("integers/blocks of ") + (isGiven ? "an input" : "other weights"),
+                     [=](Model &m) {
+                       Value x = m.input("f32[2, n, 48]", Fill::any());
+                       Value w = isGiven ? m.input("f32[1, 48, 19]") : m.constant("f32[1, 48, 19]");
+                       m.output(m.op("matmul", {x, w}, "block = 16", "f32[2, n, 19]"),
+                                Tolerance::close(m.element("f32"), 40));
+                     },
+                     {{{"n", 0}}, {{"n", 1}}, {{"n", 5}}}});
+}
+
 void addIntegers(Cases &cases) {
+  addBlocks(cases);
   addBetween(cases);
   addMatmuls(cases);
   addConvolutions(cases);

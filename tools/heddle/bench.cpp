@@ -96,12 +96,11 @@ static Samples measure(const Options &options, Runner &runner, Peer *peer) {
 }
 
 /// Errors of our outputs, a line each.
-static std::string disagreements(const Options &options, const Module &module, Runner &runner,
+static std::string disagreements(const Tolerance &tolerance, const Module &module, Runner &runner,
                                  Peer &peer) {
   runner.run();
   std::vector<Tensor> ours = runner.outputs();
   auto theirs = peer.run();
-  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   std::string lines;
   std::vector<const heddle_value_t *> outputs = outputsOf(module);
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -192,7 +191,8 @@ static int run(const Options &options) {
     failUsage("'" + rivalModel +
               "' is an artefact, which ONNX Runtime cannot run"
               "\nnote: --vs-model names the model that it was made from");
-  Module module = openModel(options.model, options.compile);
+  Tolerance tolerance = options.tolerance;
+  Module module = openModel(options.model, options.compile, &tolerance);
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Runner runner(module, options.compile.threads, feeds);
@@ -201,7 +201,7 @@ static int run(const Options &options) {
   if (hasRival) {
     if (options.compile.ragged.empty()) {
       peer = std::make_unique<Peer>(rivalModel, module, feeds, runner.threads());
-      differences = disagreements(options, module, runner, *peer);
+      differences = disagreements(tolerance, module, runner, *peer);
     } else {
       PaddedModel padded(rivalModel, options.compile, module, feeds);
       peer = std::make_unique<Peer>(rivalModel, padded.module, padded.feeds, runner.threads());

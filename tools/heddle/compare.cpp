@@ -294,7 +294,8 @@ static int run(Options options) {
   bool trains = !options.compile.training.empty(); // ONNX Runtime does not
   bool hasReference = isDefault || has("reference"),
        hasPeer = (isDefault && !trains) || has("onnxruntime");
-  Module module = openModel(options.model, options.compile);
+  Tolerance tolerance = options.tolerance;
+  Module module = openModel(options.model, options.compile, &tolerance);
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
   printNotes(feeds.notes);
   Comparison comparison;
@@ -330,7 +331,6 @@ static int run(Options options) {
     if (peer)
       theirs = peer->run();
   }
-  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   if (hasReference)
     compareOutputs(tolerance, module, "heddle", ours, "reference", reference, steps, comparison);
   if (peer) {

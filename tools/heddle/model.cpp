@@ -128,15 +128,8 @@ void addTolerance(Parser app, Tolerance &tolerance) {
       .notNegative();
   app.add("--tolerance", &tolerance.share,
           "or |difference| <= T times the largest |expected| of the output (default 0; 5e-2 where "
-          "--math makes products of bf16 or int8)")
+          "products are of bf16 or int8, as --math, a plan or the model says)")
       .notNegative();
-}
-
-Tolerance toleranceFor(const CompileOptions &options, Tolerance given) {
-  bool isSmaller = options.math.starts_with("bf16") || options.math == "int8";
-  if (isSmaller && !given.share)
-    given.share = 5e-2;
-  return given;
 }
 
 static void set(const char *&to, const std::string &text) {
@@ -213,14 +206,21 @@ Compiled compileModel(const std::string &path, const CompileOptions &options) {
   return made;
 }
 
-Module openModel(const std::string &path, const CompileOptions &options) {
+Module openModel(const std::string &path, const CompileOptions &options, Tolerance *tolerance) {
   heddle_module_t *module = nullptr;
+  bool areSmaller = options.math.starts_with("bf16") || options.math == "int8";
   if (isArtefact(path)) {
     refuseForArtefact(path, options);
     check(heddle_module_load(path.c_str(), &module));
   } else {
-    check(heddle_compiled_module(compileModel(path, options).get(), &module));
+    Compiled compiled = compileModel(path, options);
+    check(heddle_compiled_module(compiled.get(), &module));
+    if (tolerance && !areSmaller)
+      areSmaller =
+          !parseJson(heddle_compiled_plan(compiled.get())).value("integers", Json()).empty();
   }
+  if (tolerance && areSmaller && !tolerance->share)
+    tolerance->share = 5e-2;
   return Module(module);
 }
 

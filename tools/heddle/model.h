@@ -54,17 +54,16 @@ Argument addCacheOption(Parser app, Parser::Value folder);
 /// --input, --shape, --dim, --data, --seed
 void addFeedOptions(Parser app, FeedOptions &options);
 void addTolerance(Parser app, Tolerance &tolerance);
-/// The tolerance for a model compiled so: --tolerance is 5e-2 for products of smaller numbers.
-Tolerance toleranceFor(const CompileOptions &options, Tolerance given);
-
 /// Calls `use` with the options as the C API takes them, and shows its progress.
 void withRawOptions(const CompileOptions &options,
                     const std::function<void(const heddle_compile_options_t &)> &use);
 
 Compiled compileModel(const std::string &path, const CompileOptions &options);
 
-/// A module in this process: an artefact that is loaded, else a model that is compiled.
-Module openModel(const std::string &path, const CompileOptions &options);
+/// A module in this process: an artefact that is loaded, else a model that is compiled. Where its
+/// products have smaller numbers, a tolerance without a share gets one of 5e-2.
+Module openModel(const std::string &path, const CompileOptions &options,
+                 Tolerance *tolerance = nullptr);
 
 std::vector<const heddle_value_t *> inputsOf(const Module &module);
 std::vector<const heddle_value_t *> outputsOf(const Module &module);

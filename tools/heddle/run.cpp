@@ -62,7 +62,8 @@ static std::map<size_t, Tensor> readExpected(const Options &options, const Modul
 }
 
 static int run(const Options &options) {
-  Module module = openModel(options.model, options.compile);
+  Tolerance tolerance = options.tolerance;
+  Module module = openModel(options.model, options.compile, &tolerance);
   auto files = filesOf(options.outputs, "--output", module);
   auto expected = readExpected(options, module);
   Feeds feeds = makeFeeds(inputsOf(module), options.feeds, options.compile.ragged);
@@ -84,7 +85,6 @@ static int run(const Options &options) {
     table.add({"input", inputs[i]->name, heddle_dtype_name(input.dtype), formatDims(input.dims),
                formatFirst(input, kFirstValues)});
   }
-  Tolerance tolerance = toleranceFor(options.compile, options.tolerance);
   bool agrees = true;
   std::string differences;
   for (size_t i = 0; i < outputs.size(); ++i) {

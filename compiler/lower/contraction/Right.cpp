@@ -7,6 +7,7 @@
 #include "compiler/graph/Typical.h"
 #include "compiler/lower/contraction/Integers.h"
 #include "compiler/lower/contraction/PanelWriter.h"
+#include "compiler/lower/stored/IntegerPanels.h"
 #include "compiler/lower/stored/Panels.h"
 
 using namespace mlir;
@@ -114,6 +115,28 @@ public:
 private:
   graph::StoredAttr value;
   std::optional<StoredPanels> stored;
+};
+
+/// A constant of integers, by which rows are multiplied as integers.
+class MultipliedCodes : public RightOperand {
+public:
+  MultipliedCodes(const ProductLayout &layout, graph::StoredAttr value)
+      : RightOperand(layout), value(value) {}
+
+  void prepare() override {
+    panels.emplace(kernel, value, placedColumns(layout), layout.vectors,
+                   estimate::thresholdAt(layout.shape.root, estimate::kFetchPanels));
+    panels->roundRows(layout.shape.a, layout.group);
+  }
+  Value pointer() override { return {}; }
+  SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product,
+                          Value panel) override {
+    return panels->sums(tile, product, panel);
+  }
+
+private:
+  graph::StoredAttr value;
+  std::optional<IntegerPanels> panels;
 };
 
 /// Matrices that are panels where they lie.
@@ -248,6 +271,9 @@ std::unique_ptr<RightOperand> rightOperandOf(const ProductLayout &layout, Band &
   Value operand = layout.shape.b;
   if (auto constant = operand.getDefiningOp<graph::ConstantOp>()) {
     auto fewer = dyn_cast<graph::StoredAttr>(constant.getValue());
+    auto product = dyn_cast<graph::MatmulOp>(layout.shape.root);
+    if (fewer && product && product.getBlock())
+      return std::make_unique<MultipliedCodes>(layout, fewer);
     if (fewer && !layout.isShort())
       return std::make_unique<CodedPanels>(layout, fewer);
     return std::make_unique<ConstantPanels>(layout, band, constant.getValue());

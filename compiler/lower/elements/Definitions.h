@@ -42,6 +42,18 @@ Type accumulatorType(Type element);
 Value widen(Elements &elements, Value value, Type accumulator, bool isUnsigned = false);
 Value narrow(Elements &elements, Value value, Type element);
 
+/// How a block of a product's left rows becomes integers of 8 bits (graph.matmul's `block`):
+/// numbers, or lanes with a block each.
+struct BlockRounding {
+  Value kept;        // bits of numbers that count: none where a number is not finite
+  Value scale, step; // to integers and back; from blocks that are not finite to NaN
+};
+/// The bits of |x|, which are ordered as the numbers are.
+Value magnitudeBits(Code &code, Value x);
+BlockRounding roundingOf(Code &code, Value largestBits);
+/// Integers from -127 to 127 as floats; the scalars of a rounding serve vectors, too.
+Value roundedBy(Code &code, const BlockRounding &rounding, Value x);
+
 } // namespace heddle::lower
 
 #endif // HEDDLE_LOWER_ELEMENTS_DEFINITIONS_H

@@ -169,6 +169,52 @@ static Value argElement(Elements &e, Operation *op, int64_t axis, bool keepDims,
   return widen(e, best, i64);
 }
 
+static Value likeLanes(Code &code, Value value, Value lanes) {
+  return Code::isVector(lanes) ? code.spread(value) : value;
+}
+
+static Value asBits(Code &code, Value x) {
+  Type word = code.b.getI32Type();
+  return code.b.create<arith::BitcastOp>(code.loc,
+                                         Code::isVector(x) ? Type(code.vectorOf(word)) : word, x);
+}
+
+Value magnitudeBits(Code &code, Value x) {
+  Value bits = asBits(code, x);
+  Value mask = likeLanes(code, code.integerOf(code.b.getI32Type(), INT32_MAX), x);
+  return code.b.create<arith::AndIOp>(code.loc, bits, mask);
+}
+
+BlockRounding roundingOf(Code &code, Value largestBits) {
+  OpBuilder &b = code.b;
+  Type word = b.getI32Type(), f32 = b.getF32Type();
+  auto number = [&](double value) {
+    return likeLanes(code, code.constantOf(f32, value), largestBits);
+  };
+  auto bits = [&](int64_t value) {
+    return likeLanes(code, code.integerOf(word, value), largestBits);
+  };
+  constexpr int64_t kInfinity = 0x7f800000;
+  Value isFinite =
+      b.create<arith::CmpIOp>(code.loc, arith::CmpIPredicate::ult, largestBits, bits(kInfinity));
+  Value none = number(0), most = number(0x1p126);
+  Value largest = b.create<arith::BitcastOp>(code.loc, none.getType(), largestBits);
+  Value scale = b.create<arith::DivFOp>(code.loc, number(127), largest);
+  Value isLess = b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, scale, most);
+  scale = b.create<arith::SelectOp>(code.loc, isLess, scale, most);
+  Value step = b.create<arith::DivFOp>(code.loc, number(1), scale);
+  step = b.create<arith::SelectOp>(code.loc, isFinite, step, number(NAN));
+  return {b.create<arith::SelectOp>(code.loc, isFinite, bits(-1), bits(0)), scale, step};
+}
+
+Value roundedBy(Code &code, const BlockRounding &rounding, Value x) {
+  Value kept =
+      code.b.create<arith::AndIOp>(code.loc, asBits(code, x), likeLanes(code, rounding.kept, x));
+  kept = code.b.create<arith::BitcastOp>(code.loc, x.getType(), kept);
+  Value place = code.b.create<arith::MulFOp>(code.loc, kept, likeLanes(code, rounding.scale, x));
+  return code.b.create<math::RoundEvenOp>(code.loc, place);
+}
+
 static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> place) {
   Code &code = e.code();
   DimVector a = graph::dimsOf(op.getA()), b = graph::dimsOf(op.getB()),
@@ -184,20 +230,43 @@ static Value matmulElement(Elements &e, graph::MatmulOp op, ArrayRef<Index> plac
   right.append({zero, place[rank - 1]});
   Type element = graph::storageOf(op.getResult()), accumulator = accumulatorType(element);
   Value start = code.spread(code.constantOf(accumulator, 0));
-  Value total = foldScoped(
-      e, code.number(0), e.sizesOf(op.getA())[rank - 1], start, [&](Value k, ValueRange carried) {
-        left[rank - 1] = right[rank - 2] = e.uniform(k);
-        fetchStepsAhead(e, op.getB(), right, rank - 2);
-        Value x = code.spread(widen(e, e.at(op.getA(), left), accumulator,
-                                    graph::storageOf(op.getA()).isUnsignedInteger()));
-        Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator,
-                                    graph::storageOf(op.getB()).isUnsignedInteger()));
-        if (isa<FloatType>(accumulator))
-          return Values{code.b.create<math::FmaOp>(code.loc, x, y, carried[0])};
-        return Values{code.b.create<arith::AddIOp>(code.loc, carried[0],
-                                                   code.b.create<arith::MulIOp>(code.loc, x, y))};
-      })[0];
-  return narrow(e, total, element);
+  auto leftAt = [&](Value k) {
+    left[rank - 1] = e.uniform(k);
+    return code.spread(widen(e, e.at(op.getA(), left), accumulator,
+                             graph::storageOf(op.getA()).isUnsignedInteger()));
+  };
+  auto add = [&](Value k, Value x, Value sum) -> Value {
+    right[rank - 2] = e.uniform(k);
+    fetchStepsAhead(e, op.getB(), right, rank - 2);
+    Value y = code.spread(widen(e, e.at(op.getB(), right), accumulator,
+                                graph::storageOf(op.getB()).isUnsignedInteger()));
+    if (isa<FloatType>(accumulator))
+      return code.b.create<math::FmaOp>(code.loc, x, y, sum);
+    return code.b.create<arith::AddIOp>(code.loc, sum,
+                                        code.b.create<arith::MulIOp>(code.loc, x, y));
+  };
+  Value length = e.sizesOf(op.getA())[rank - 1], none = code.number(0);
+  auto sum = [&](Value low, Value high, Value in, llvm::function_ref<Value(Value)> factorAt) {
+    return foldScoped(e, low, high, in, [&](Value k, ValueRange carried) {
+      return Values{add(k, factorAt(k), carried[0])};
+    })[0];
+  };
+  auto block = static_cast<int64_t>(op.getBlock());
+  if (block == 0)
+    return narrow(e, sum(none, length, start, leftAt), element);
+  Value blocks = code.div(length, code.number(block));
+  return foldScoped(e, none, blocks, start, [&](Value number, ValueRange carried) {
+    Value low = code.mul(number, code.number(block)), high = code.add(low, code.number(block));
+    Value bits = code.spread(code.integerOf(code.b.getI32Type(), 0));
+    bits = foldScoped(e, low, high, bits, [&](Value k, ValueRange in) {
+      return Values{code.b.create<arith::MaxUIOp>(code.loc, in[0], magnitudeBits(code, leftAt(k)))};
+    })[0];
+    BlockRounding rounding = roundingOf(code, bits);
+    return Values{sum(low, high, carried[0], [&](Value k) -> Value {
+      Value place = roundedBy(code, rounding, leftAt(k));
+      return code.b.create<arith::MulFOp>(code.loc, place, rounding.step);
+    })};
+  })[0];
 }
 
 Value defineReduction(Elements &e, Operation *op, ArrayRef<Index> place) {

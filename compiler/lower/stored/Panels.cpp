@@ -3,6 +3,7 @@
 #include "compiler/lower/stored/Panels.h"
 
 #include "compiler/graph/Constants.h"
+#include "compiler/lower/stored/Codes.h"
 
 using namespace mlir;
 
@@ -39,18 +40,11 @@ void StoredPanels::pack(ArrayRef<int64_t> columns) {
   ArrayRef<char> from = graph::constantBytes(stored.getCodes(), storage);
   Type element = stored.getCodes().getElementType();
   int64_t base = 0, width = graph::bytesOf(element);
-  std::vector<int64_t> number(256, 0);
+  std::optional<Codes> whole;
   if (isa<IntegerType>(element)) {
-    for (int64_t code = 0; code < 256; ++code) {
-      char byte = static_cast<char>(code);
-      number[code] = static_cast<int64_t>(*graph::elementAt(byte, element, 0));
-    }
-    int64_t low = INT64_MAX, high = INT64_MIN;
-    for (char code : from) {
-      low = std::min(low, number[static_cast<uint8_t>(code)]);
-      high = std::max(high, number[static_cast<uint8_t>(code)]);
-    }
-    bits = high - low < 16 ? 4 : 8;
+    whole.emplace(stored.getCodes());
+    auto [low, high] = std::pair(whole->low, whole->high);
+    bits = whole->fitHalves() ? 4 : 8;
     double zero = 0;
     std::vector<float> each =
         stored.getZeros() ? graph::floatsOf(stored.getZeros()) : std::vector<float>();
@@ -95,7 +89,7 @@ void StoredPanels::pack(ArrayRef<int64_t> columns) {
           std::memcpy(target + place * 2, code, 2);
           continue;
         }
-        int64_t value = number[static_cast<uint8_t>(*code)] - base;
+        int64_t value = whole->at(k * all + column) - base;
         auto [byte, shift] = bits == 8 ? std::pair(place, int64_t(0)) : halves[place];
         target[byte] = static_cast<char>(target[byte] | value << shift);
       }

@@ -7,10 +7,14 @@
 // on the others of its batch; codes c of w, and t for each of its columns, are made here. Weights
 // that are integers of 8 bits times a number for each column get these integers back. A row with
 // NaN or an infinity gives NaN. ONNX's DynamicQuantizeLinear has one s for the whole of x.
+//
+// Weights that are stored as integers with a scale for each block of rows stay so, and x is rounded
+// in these blocks: matmul(x, w) {block}. The model may allow that (MatMulNBits' accuracy_level).
 
 #include "compiler/reference/Tensor.h"
 #include "compiler/simplify/Passes.h"
 #include "compiler/simplify/quantized/Operand.h"
+#include "compiler/simplify/quantized/Stored.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -71,6 +75,16 @@ std::optional<Codes> codesOf(ArrayRef<double> numbers, int64_t columns) {
   return made;
 }
 
+/// The weights if they are integers in blocks in which rows can be rounded, too; else null.
+StoredAttr blocksOf(MatmulOp op) {
+  constexpr int64_t kStep = 16, kMost = 256; // sums of a block are exact in f32
+  StoredAttr stored = storedForm(op);
+  if (!stored || !stored.getScales() || !isa<IntegerType>(stored.getCodes().getElementType()) ||
+      stored.getColumns() < kLeastColumns)
+    return {};
+  return stored.getBlock() % kStep == 0 && stored.getBlock() <= kMost ? stored : StoredAttr();
+}
+
 /// Whether the product may become one of integers.
 bool isWanted(MatmulOp op) {
   DimVector a = dimsOf(op.getA()), b = dimsOf(op.getB());
@@ -117,21 +131,31 @@ struct DynamicPass : impl::DynamicPassBase<DynamicPass> {
       : wanted(std::move(wanted)), prefersUnsigned(prefersUnsigned) {}
 
   void runOnOperation() override {
-    if (!wanted.all && wanted.names.empty())
-      return;
-    SmallVector<MatmulOp> products;
-    getOperation().walk([&](MatmulOp op) { products.push_back(op); });
+    bool areAsked = wanted.all || !wanted.names.empty();
+    SmallVector<std::pair<MatmulOp, bool>> products; // and whether the model allows integers
+    getOperation().walk([&](MatmulOp op) {
+      bool isAllowed = op->removeAttr(kAllowsIntegers) && wanted.allowed;
+      if (isAllowed || areAsked)
+        products.push_back({op, isAllowed});
+    });
     NamedAttrList made;
     Builder builder(&getContext());
-    for (MatmulOp op : products) {
+    for (auto [op, isAllowed] : products) {
       std::string name = sourceName(op->getLoc());
-      if (name.empty() || !isWanted(op))
+      if (name.empty())
         continue;
-      auto numbers = numbersOf(op.getB());
-      if (!numbers)
-        continue;
-      bool isMade = (wanted.all || wanted.names.count(name)) &&
-                    replace(op, reference::load<double>(*numbers));
+      bool isAsked = wanted.all || wanted.names.count(name), isMade = isAsked || isAllowed;
+      if (StoredAttr stored = wanted.takesBlocks ? blocksOf(op) : nullptr) {
+        if (isMade) {
+          setStored(op, stored);
+          op.setBlock(stored.getBlock());
+        }
+      } else {
+        auto numbers = areAsked && isWanted(op) ? numbersOf(op.getB()) : std::nullopt;
+        if (!numbers)
+          continue;
+        isMade = isAsked && replace(op, reference::load<double>(*numbers));
+      }
       if (auto known = dyn_cast_if_present<BoolAttr>(made.get(name)))
         isMade |= known.getValue();
       made.set(name, builder.getBoolAttr(isMade));

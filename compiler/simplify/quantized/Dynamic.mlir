@@ -31,4 +31,19 @@ func.func @others(%x: tensor<5x32xf32>, %y: tensor<5x31xf32>, %v: tensor<32x16xf
   %2 = graph.matmul %x, %v : (tensor<5x32xf32>, tensor<32x16xf32>) -> tensor<5x16xf32> loc("c")
   return %0, %1, %2 : tensor<5x16xf32>, tensor<5x16xf32>, tensor<5x16xf32>
 }
+
+// Weights that are stored in blocks stay so, and rows are rounded in these.
+// CHECK-LABEL: @blocks
+// CHECK: graph.constant #graph.stored<codes = {{.*}} : tensor<128x256xi8>, scales = {{.*}} : tensor<4x256xf32>> : tensor<128x256xf32>
+// CHECK-NEXT: graph.matmul {{.*}} {block = 32 : i64}
+func.func @blocks(%x: tensor<3x128xf32>) -> tensor<3x256xf32> {
+  %q = graph.constant dense<7> : tensor<4x32x256xi8>
+  %s = graph.constant dense<0.5> : tensor<4x1x256xf32>
+  %0 = graph.cast %q : (tensor<4x32x256xi8>) -> tensor<4x32x256xf32>
+  %1 = graph.broadcast %s : (tensor<4x1x256xf32>) -> tensor<4x32x256xf32>
+  %2 = graph.mul %0, %1 : tensor<4x32x256xf32>
+  %3 = graph.reshape %2 : (tensor<4x32x256xf32>) -> tensor<128x256xf32>
+  %4 = graph.matmul %x, %3 : (tensor<3x128xf32>, tensor<128x256xf32>) -> tensor<3x256xf32> loc("fc")
+  return %4 : tensor<3x256xf32>
+}
 }

@@ -7,6 +7,8 @@
 // rows (DequantizeLinear with block_size, MatMulNBits), of columns, or one. Runs before constants
 // are folded. Constants that do not fit become floats there.
 
+#include "compiler/simplify/quantized/Stored.h"
+
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/reference/Tensor.h"
 #include "compiler/simplify/Passes.h"
@@ -269,8 +271,9 @@ ElementsAttr gathered(const View &view, const reference::Tensor &numbers, Type e
   return constantAttr(RankedTensorType::get(sizes, element), bytes);
 }
 
-/// The right side of the product in its stored form; null if it has none.
-ElementsAttr storedForm(MatmulOp op) {
+} // namespace
+
+StoredAttr storedForm(MatmulOp op) {
   Value b = op.getB();
   if (!elementOf(b).isF32() || !elementOf(op.getA()).isF32() || !isStatic(b))
     return {};
@@ -304,7 +307,7 @@ ElementsAttr storedForm(MatmulOp op) {
 }
 
 /// Erases unread ops, which would be folded otherwise.
-void eraseDead(Operation *op) {
+static void eraseDead(Operation *op) {
   llvm::SetVector<Operation *> open;
   open.insert(op);
   while (!open.empty()) {
@@ -317,14 +320,18 @@ void eraseDead(Operation *op) {
   }
 }
 
+void setStored(MatmulOp op, StoredAttr stored) {
+  Value b = op.getB();
+  op.getBMutable().assign(OpBuilder(op).create<ConstantOp>(b.getLoc(), stored));
+  eraseDead(b.getDefiningOp());
+}
+
+namespace {
 struct StoredPass : impl::StoredPassBase<StoredPass> {
   void runOnOperation() override {
     getOperation().walk([](MatmulOp op) {
-      Value b = op.getB();
-      if (ElementsAttr stored = storedForm(op)) {
-        op.getBMutable().assign(OpBuilder(op).create<ConstantOp>(b.getLoc(), stored));
-        eraseDead(b.getDefiningOp());
-      }
+      if (StoredAttr stored = storedForm(op))
+        setStored(op, stored);
     });
   }
 };

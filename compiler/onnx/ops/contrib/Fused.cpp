@@ -69,6 +69,15 @@ static void importEmbedLayerNormalization(Node &n) {
     n.set(2, sum);
 }
 
+/// Notes that the product's rows may be rounded to 8 bits: a single row's result is reshaped.
+static void allowIntegers(Value result) {
+  Operation *op = result.getDefiningOp();
+  if (auto reshape = dyn_cast<ReshapeOp>(op))
+    op = reshape.getX().getDefiningOp();
+  if (isa_and_nonnull<MatmulOp>(op))
+    op->setAttr(kAllowsIntegers, UnitAttr::get(op->getContext()));
+}
+
 /// Operands: a [..., K], weights [N, blocks, bytes], scales, zero points, groups, bias.
 static void importMatMulNBits(Node &n) {
   int64_t rows = n.getInt("N", 0), depth = n.getInt("K", 0), bits = n.getInt("bits", 4),
@@ -99,6 +108,8 @@ static void importMatMulNBits(Node &n) {
   Value whole = n.reshape(n.mul(n.sub(weights, zero), scale), {Dim(rows), Dim(blocks * block)});
   Value matrix = n.transpose(n.sliceAlong(whole, 1, Dim(0), Dim(depth)), {1, 0});
   Value y = n.matmul(n.cast(a, wide), matrix);
+  if (n.getInt("accuracy_level", 0) == 4)
+    allowIntegers(y);
   if (n.has(5))
     y = n.add(y, n.cast(n.in(5), wide));
   n.set(n.cast(y, element));
