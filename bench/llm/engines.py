@@ -33,18 +33,11 @@ class OnnxRuntime:
     """ONNX Runtime with past and present in one buffer, bound once."""
 
     def __init__(self, folder, threads, context):
-        import onnx
         import onnxruntime
 
-        from bench.llm.network import fastest
-
-        model = onnx.load(folder / "model.onnx", load_external_data=False)
-        fastest(model)
-        path = folder / "onnxruntime.onnx"
-        onnx.save(model, path)
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
-        self._session = onnxruntime.InferenceSession(path, options,
+        self._session = onnxruntime.InferenceSession(folder / "model.onnx", options,
                                                      providers=["CPUExecutionProvider"])
         self._context, self._binding = context, None
         self._pasts = [each for each in self._session.get_inputs()

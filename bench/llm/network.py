@@ -76,8 +76,7 @@ def write(folder, size, kind, context):
 
 
 def as_genai(folder, target, threads, context):
-    """The model as onnxruntime-genai takes it: all logits, which ONNX Runtime computes with
-    activations of 8 bits where weights have 4 or 8, as it is fastest."""
+    """The model as onnxruntime-genai takes it: all logits."""
     model = onnx.load(folder / "model.onnx", load_external_data=False)
     for node in model.graph.node:
         if written.LAST in node.input:
@@ -86,7 +85,6 @@ def as_genai(folder, target, threads, context):
     kept = [value for value in model.graph.input if value.name != written.LAST]
     del model.graph.input[:]
     model.graph.input.extend(kept)
-    fastest(model)
     target.mkdir(parents=True, exist_ok=True)
     onnx.save(model, target / "model.onnx")
     data = target / "model.onnx.data"
@@ -109,10 +107,3 @@ def as_genai(folder, target, threads, context):
                   "context_length": context, "vocab_size": settings["vocab_size"],
                   "decoder": decoder},
         "search": {"past_present_share_buffer": True, "max_length": context}}))
-
-
-def fastest(model):
-    """ONNX Runtime's fastest products of small weights: activations have 8 bits."""
-    for node in model.graph.node:
-        if node.op_type == "MatMulNBits":
-            node.attribute.append(onnx.helper.make_attribute("accuracy_level", 4))

@@ -17,6 +17,7 @@ from . import rope
 
 OPSET, INLINE, ALIGNED = 21, 1024, 64  # bytes
 INT32 = 6  # of onnx.TensorProto
+ROUNDED = 4  # accuracy_level: activations have 8 bits where weights have 4 or 8
 INPUTS, MASK, POSITIONS, LOGITS = "input_ids", "attention_mask", "position_ids", "logits"
 LAST = "logits_at"  # places of a run's tokens whose logits are wanted, [last]
 BATCH, SEQUENCE, TOTAL, PAST = ("batch_size", "sequence_length", "total_sequence_length",
@@ -75,7 +76,8 @@ class Writer:
             rows, blocks, _ = packed.shape
             y = self.net.op("MatMulNBits", x, self.net.constant(packed, matrix),
                             self.net.constant(scales.reshape(-1), f"{matrix}.scales"), name=name,
-                            domain=MICROSOFT, N=rows, K=blocks * 32, bits=bits, block_size=32)
+                            domain=MICROSOFT, N=rows, K=blocks * 32, bits=bits, block_size=32,
+                            accuracy_level=ROUNDED)
         else:
             array = self.weights.read(matrix)
             array = array.T if turned else array
