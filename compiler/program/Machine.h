@@ -55,7 +55,7 @@ struct Machine {
   int64_t workers = 2; // that run a kernel together
   Dot dot = Dot::None;
   ShortFloats shortFloats = ShortFloats::None;
-  bool hasMatrices = false;     // registers of 16 x 16 words, and products of bf16 in them: AMX
+  bool hasMatrices = false;     // registers of 16 x 16 words, and products in them: AMX
   bool permutesWords = false;   // 32-bit lanes of a register, by another register: AVX2
   bool permutesBytes = false;   // of two registers at once: AVX512-VBMI
   int64_t fmas = 2;             // multiply-adds of whole registers that begin in a cycle

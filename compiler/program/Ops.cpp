@@ -161,9 +161,12 @@ LogicalResult DotOp::verify() {
 
 LogicalResult MultiplyMatricesOp::verify() {
   auto isSize = [](int64_t size) { return size == 16 || size == 32; };
-  if (isSize(getRows()) && isSize(getColumns()) && getKind() == DotKind::ShortFloats)
+  bool isKind = getKind() == DotKind::ShortFloats || getKind() == DotKind::Bytes ||
+                getKind() == DotKind::UnsignedBytes;
+  if (isSize(getRows()) && isSize(getColumns()) && isKind)
     return success();
-  return emitOpError("X1: matrices of bf16_bf16 must have 16 or 32 rows and columns, but have ")
+  return emitOpError("X1: matrices must have 16 or 32 rows and columns of bf16_bf16, i8_i8 or "
+                     "u8_i8, but have ")
          << getRows() << " and " << getColumns() << " of " << stringifyDotKind(getKind());
 }
 

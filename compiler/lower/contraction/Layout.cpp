@@ -28,8 +28,9 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   vectors = std::max<int64_t>(1, atOnce / parts) * parts;
   panels = partColumns.ceilDiv(Dim(partWidth()));
   auto fills = [](int64_t size) { return size == kMatrixRows || size == 2 * kMatrixRows; };
-  hasMatrices = mayHaveMatrices && isShort() && kernel.machine.hasMatrices && !shape.isCut() &&
-                fills(tileRows) && fills(panelWidth());
+  bool areIntegers = depth == 4 && shape.aStep.isConstant(1);
+  hasMatrices = mayHaveMatrices && (isShort() || areIntegers) && kernel.machine.hasMatrices &&
+                !shape.isCut() && fills(tileRows) && fills(panelWidth());
   if (tileRows >= kMatrixRows && !hasMatrices) // else sums would go to memory and back
     tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);
@@ -68,7 +69,8 @@ Dim ProductLayout::panelRows() const {
 
 bool ProductLayout::isShifted() const {
   bool wantsUnsigned = kernel.machine.dot == program::Dot::Bytes;
-  return depth == 4 && graph::storageOf(shape.a).isUnsignedInteger() != wantsUnsigned;
+  return depth == 4 && !hasMatrices &&
+         graph::storageOf(shape.a).isUnsignedInteger() != wantsUnsigned;
 }
 
 /// Whether what follows the product lets a dimension of its result and the one before it be one.

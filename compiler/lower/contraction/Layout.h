@@ -52,8 +52,8 @@ public:
   Dim operandBytes() const; // of the right one
   int64_t elementBytes() const { return graph::bytesOf(element); }
 
-  /// Whether A is read plus or minus 128, since instructions of depth 4 do not take its sign; the
-  /// sums begin with what this adds.
+  /// Whether A is read plus or minus 128, since instructions of vectors of depth 4 do not take its
+  /// sign; the sums begin with what this adds.
   bool isShifted() const;
 
   KernelBuilder &kernel;
@@ -74,7 +74,7 @@ public:
   bool hasMatrices = false;
   /// Whether such registers read rows of the left operand's copy where they lie.
   bool readsMatrices() const {
-    return hasMatrices && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
+    return hasMatrices && isShort() && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
            shape.length.mod(graph::Dim(stepLength())).isConstant(0);
   }
   /// Elements that a piece of the reduction is filled up to a multiple of, with zeros.

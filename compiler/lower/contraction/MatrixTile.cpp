@@ -69,29 +69,47 @@ void MatrixTile::packPieces(size_t piece, Value first, Value step, Value rows) {
 void MatrixTile::packRows(Value first, Value step, Value rows) {
   Code &code = kernel.code();
   const Dim &length = layout.shape.length;
-  Type from = left.isConverted() ? layout.element : graph::storageOf(layout.shape.a);
+  bool isRounded = layout.isShort() && !left.isConverted();
+  Type from = isRounded ? graph::storageOf(layout.shape.a) : layout.element,
+       word = code.b.getI32Type();
   Value stride = kernel.dim(layout.runs.back().aStride);
   int64_t ofStep = layout.stepLength();
-  Value whole = kernel.dim(length.floorDiv(Dim(ofStep)));
-  Value all = kernel.dim(stepsOfPiece());
+  Value whole = kernel.dim(length.floorDiv(Dim(ofStep))), all = kernel.dim(stepsOfPiece());
   Value start = code.mul(step, code.number(rowsOfTile()));
   code.forEach(code.number(0), rows, 1, [&](Value row) {
     Value source = code.add(first, code.mul(row, stride)), firstTarget = code.add(start, row);
-    auto copy = [&](Value i, bool isMasked) {
+    auto targetOf = [&](Value i) {
+      return code.mul(code.add(firstTarget, code.mul(i, code.number(rowsOfTile()))),
+                      code.number(kWords));
+    };
+    auto copyWords = [&](Value i) {
+      Value at = code.at(left.pointer(), from, code.add(source, code.mul(i, code.number(ofStep))));
+      for (int64_t w = 0; w < kWords; w += code.lanes) {
+        Value address = code.at(at, word, code.number(w));
+        Value words = code.b.create<program::LoadOp>(code.loc, code.vectorOf(word), address,
+                                                     layout.elementBytes());
+        code.storeLanes(word, words, packed(), code.add(targetOf(i), code.number(w)), {});
+      }
+    };
+    auto copyElements = [&](Value i, bool isMasked) {
       Value k = code.mul(i, code.number(ofStep));
-      Value target = code.add(firstTarget, code.mul(i, code.number(rowsOfTile())));
-      target = code.mul(target, code.number(ofStep));
+      Value target = code.mul(targetOf(i), code.number(layout.depth));
       for (int64_t at = 0; at < ofStep; at += code.lanes) {
         Value place = code.add(k, code.number(at)), mask;
         if (isMasked)
           mask = code.maskOf(code.max(code.sub(kernel.dim(length), place), code.number(0)));
         Value lanes = code.loadLanes(from, left.pointer(), code.add(source, place), mask);
-        code.storeLanes(layout.element, left.isConverted() ? lanes : shortBits(code, lanes),
-                        packed(), code.add(target, code.number(at)), {});
+        code.storeLanes(layout.element, isRounded ? shortBits(code, lanes) : lanes, packed(),
+                        code.add(target, code.number(at)), {});
       }
     };
-    code.forEach(code.number(0), whole, 1, [&](Value i) { copy(i, false); });
-    code.forEach(whole, all, 1, [&](Value i) { copy(i, true); });
+    code.forEach(code.number(0), whole, 1, [&](Value i) {
+      if (isRounded)
+        copyElements(i, /*isMasked=*/false);
+      else
+        copyWords(i);
+    });
+    code.forEach(whole, all, 1, [&](Value i) { copyElements(i, /*isMasked=*/true); });
   });
 }
 
@@ -147,10 +165,13 @@ void MatrixTile::multiply(Value panel, Value fetched, int64_t lines) {
     stepBytes *= rowsOfTile();
     pieceBytes = stepsOfPiece() * Dim(stepBytes);
   }
-  code.b.create<program::MultiplyMatricesOp>(code.loc, program::DotKind::ShortFloats, sums(), at,
-                                             kernel.dim(pieceBytes), row, stepBytes, panel,
-                                             kernel.dim(pieces), kernel.dim(stepsOfPiece()),
-                                             fetched, lines, rowsOfTile(), layout.panelWidth());
+  program::DotKind kind = layout.isShort() ? program::DotKind::ShortFloats
+                          : graph::storageOf(shape.a).isUnsignedInteger()
+                              ? program::DotKind::UnsignedBytes
+                              : program::DotKind::Bytes;
+  code.b.create<program::MultiplyMatricesOp>(
+      code.loc, kind, sums(), at, kernel.dim(pieceBytes), row, stepBytes, panel, kernel.dim(pieces),
+      kernel.dim(stepsOfPiece()), fetched, lines, rowsOfTile(), layout.panelWidth());
 }
 
 Values MatrixTile::sumsOf(Value row) {

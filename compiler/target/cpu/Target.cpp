@@ -59,6 +59,7 @@ constexpr Spelling checkedFeatures[] = {
     {"avx512vp2intersect", "avx512vp2intersect"},
     {"amx-tile", "amx-tile"},
     {"amx-bf16", "amx-bf16"},
+    {"amx-int8", "amx-int8"},
     {"avxvnni", "avxvnni"},
     {"avxvnniint8", "avxvnniint8"},
     {"avxneconvert", "avxneconvert"},
@@ -84,7 +85,7 @@ constexpr Spelling armFeatures[] = {
 };
 
 /// Features that only new machines have and that kernels never want; never turned on.
-constexpr llvm::StringLiteral neverUsed[] = {"amx-int8", "avx512vp2intersect"};
+constexpr llvm::StringLiteral neverUsed[] = {"avx512vp2intersect"};
 constexpr llvm::StringLiteral armNeverUsed[] = {"sve", "sve2", "sme"};
 
 /// Names that LLVM does not have: a CPU of LLVM's, and features that it has besides.
@@ -94,7 +95,7 @@ struct Level {
 constexpr Level levels[] = {
     {"x86-64-vnni", "x86-64-v4", "+avx512vnni"},
     {"x86-64-bf16", "x86-64-v4", "+avx512vnni,+avx512bf16"},
-    {"x86-64-amx", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16"},
+    {"x86-64-amx", "x86-64-v4", "+avx512vnni,+avx512bf16,+amx-tile,+amx-bf16,+amx-int8"},
     {"aarch64", "generic", ""},
     {"aarch64-dotprod", "generic", "+dotprod"},
     {"aarch64-i8mm", "generic", "+dotprod,+i8mm"},
@@ -216,7 +217,8 @@ void setFeatures(Target &target, llvm::StringSet<> on) {
                   on.contains("avx512dq");
   target.vnni = target.avx512 ? on.contains("avx512vnni") : on.contains("avxvnni");
   target.bf16 = target.avx512 && on.contains("avx512bf16");
-  target.amx = target.bf16 && on.contains("amx-tile") && on.contains("amx-bf16");
+  target.amx =
+      target.bf16 && on.contains("amx-tile") && on.contains("amx-bf16") && on.contains("amx-int8");
   target.vbmi = target.avx512 && on.contains("avx512vbmi");
   target.vectorBits = target.avx512 ? 512 : target.avx2 ? 256 : 128;
   target.registers = target.avx512 ? 32 : 16;

@@ -17,10 +17,10 @@ struct Target {
   int64_t vectorBits = 128; // width of vectors worth using
   int64_t registers = 16;   // each of vectorBits
   bool fma = false, f16c = false, avx2 = false, avx512 = false;
-  bool vnni = false;                  // dot products of u8 and s8 in registers of vectorBits
-  bool bf16 = false;                  // dot products of bf16
-  bool amx = false;                   // matrix registers, and products of bf16 in them
-  bool vbmi = false;                  // permutations of the bytes of two registers
+  bool vnni = false; // dot products of u8 and s8 in registers of vectorBits
+  bool bf16 = false; // dot products of bf16
+  bool amx = false;  // matrix registers, and products of bf16 and of 8 bits in them
+  bool vbmi = false; // permutations of the bytes of two registers
   bool dotprod = false, i8mm = false; // AArch64: dot products of s8 and s8, of u8 and s8
   bool keepsSubnormals = false;       // asked for by who compiles
   int64_t l1Bytes = 32 << 10, l2Bytes = 1 << 20;

@@ -39,6 +39,9 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
   auto right = [&](int64_t j) { return "%tmm" + std::to_string(down * across + down + j); };
   for (int64_t i = 0; i < down * across; ++i)
     line("tilezero " + sums(0, i));
+  StringRef multiply = op.getKind() == program::DotKind::ShortFloats ? "tdpbf16ps "
+                       : op.getKind() == program::DotKind::Bytes     ? "tdpbssd "
+                                                                     : "tdpbusd ";
   line("testq $7, $7");
   line("jle 3f");
   line("1:"); // a piece
@@ -65,7 +68,7 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
     for (int64_t j = 0; j < across; ++j) {
       if (i == 0)
         line("tileloadd " + Twine(j * kRowBytes) + "($1,$8), " + right(j));
-      line("tdpbf16ps " + right(j) + ", " + left(i) + ", " + sums(i, j));
+      line(multiply + right(j) + ", " + left(i) + ", " + sums(i, j));
       fetch();
     }
   }

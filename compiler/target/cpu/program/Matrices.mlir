@@ -19,3 +19,12 @@ func.func @multiply(%p: !program.ptr, %n: i64) {
   program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 2 from %p rows 32 columns 16
   return
 }
+
+// CHECK-LABEL: func.func @bytes
+// CHECK: tdpbssd %tmm2, %tmm1, %tmm0
+// CHECK: tdpbusd %tmm2, %tmm1, %tmm0
+func.func @bytes(%p: !program.ptr, %n: i64) {
+  program.multiply_matrices i8_i8 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 16
+  program.multiply_matrices u8_i8 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 16
+  return
+}

@@ -121,6 +121,17 @@ static float addPairs(float sum, uint64_t left, uint64_t right) {
   return std::fma(number(left & 0xffff0000), number(right & 0xffff0000), sum);
 }
 
+/// The sum and the products of integers of `width` bits in two words.
+static uint64_t addIntegers(program::DotKind kind, unsigned width, uint64_t sum, uint64_t left,
+                            uint64_t right) {
+  for (unsigned bit = 0; bit < 32; bit += width) {
+    uint64_t x = narrowed(left >> bit, width), y = narrowed(right >> bit, width);
+    int64_t number = kind == program::DotKind::UnsignedBytes ? int64_t(x) : withSign(x, width);
+    sum = narrowed(sum + uint64_t(number * withSign(y, width)), 32);
+  }
+  return sum;
+}
+
 static void dot(Run &, Activation &activation, const Step &step) {
   using Kind = program::DotKind;
   Kind kind = cast<program::DotOp>(step.op).getKind();
@@ -141,11 +152,7 @@ static void dot(Run &, Activation &activation, const Step &step) {
       result[i] = (((result[i] & half) + more) & half) | (result[i] & ~half);
     }
   for (size_t i = 0; i < step.lanes && kind != Kind::ShortFloats && kind != Kind::HalfBytes; ++i)
-    for (unsigned bit = 0; bit < 32; bit += width) {
-      uint64_t x = narrowed(left[i] >> bit, width), y = narrowed(right[i] >> bit, width);
-      int64_t number = kind == Kind::UnsignedBytes ? int64_t(x) : withSign(x, width);
-      result[i] = narrowed(result[i] + uint64_t(number * withSign(y, width)), 32);
-    }
+    result[i] = addIntegers(kind, width, result[i], left[i], right[i]);
   activation.values[step.results[0]] = std::move(result);
 }
 
@@ -162,7 +169,8 @@ static void multiplyMatrices(Run &run, Activation &activation, const Step &step)
   if (!run.isFine(step, op.getResult(), result, rows * columns * 4) ||
       !run.isFine(step, op.getRight(), right, pieces * steps * kWords * columns * 4))
     return;
-  std::vector<float> sums(rows * columns, 0);
+  bool areFloats = op.getKind() == program::DotKind::ShortFloats;
+  std::vector<uint32_t> sums(rows * columns, 0);
   for (int64_t i = 0; i < pieces * steps * rows; ++i) {
     int64_t row = i % rows, number = i / rows;
     uint64_t from = left + number / steps * wordOf(activation, step, 2) +
@@ -170,13 +178,15 @@ static void multiplyMatrices(Run &run, Activation &activation, const Step &step)
     if (!run.isFine(step, op.getLeft(), from, kWords * 4))
       return;
     for (int64_t j = 0; j < kWords * columns; ++j) {
-      float &sum = sums[row * columns + j % columns];
-      sum = addPairs(sum, read(from + 4 * (j / columns), 4),
-                     read(right + 4 * (number * kWords * columns + j), 4));
+      uint32_t &sum = sums[row * columns + j % columns];
+      uint64_t x = read(from + 4 * (j / columns), 4),
+               y = read(right + 4 * (number * kWords * columns + j), 4);
+      sum = areFloats ? llvm::bit_cast<uint32_t>(addPairs(llvm::bit_cast<float>(sum), x, y))
+                      : uint32_t(addIntegers(op.getKind(), 8, sum, x, y));
     }
   }
   for (auto [i, sum] : llvm::enumerate(sums))
-    write(result + 4 * i, llvm::bit_cast<uint32_t>(sum), 4);
+    write(result + 4 * i, sum, 4);
 }
 
 static void permute(Run &run, Activation &activation, const Step &step) {

@@ -61,6 +61,7 @@ public:
     host.device = "host";
     host.lanes = 4;
     host.hasMatrices = true;
+    host.dot = program::Dot::Bytes;
     host.registers = 16;
     host.workers = 3;
     host.dot = program::Dot::Words;
