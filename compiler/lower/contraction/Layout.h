@@ -69,7 +69,7 @@ public:
   int64_t depth = 1;
   /// Whether factors are rounded to bf16, whose bits `element` then is.
   bool isShort() const { return depth > 1 && mlir::isa<mlir::FloatType>(accumulator); }
-  bool mayHaveMatrices = false; // that emitTiles is not called apart
+  bool mayHaveMatrices = false; // set by kernels that keep scratch for a MatrixTile
   /// Whether tiles are products of packed matrices (MatrixTile.h).
   bool hasMatrices = false;
   /// Whether such registers read rows of the left operand's copy where they lie.
