@@ -13,22 +13,28 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Stops:
-    """Handles SIGINT and SIGTERM: each is a KeyboardInterrupt, through what removes files that are
-    not whole. Python drops an exception that is raised in a finaliser, and tells of it, which is
-    left out here; a loop that calls `check` still ends."""
+    """Handles SIGINT and SIGTERM: the first is a KeyboardInterrupt, through what removes files that
+    are not whole; further ones, as of a terminal and then of the parent, do not interrupt that.
+    Python drops an exception that is raised in a finaliser, and tells of it, which is left out
+    here; a loop that calls `check` still ends, as does the next signal."""
 
     def __init__(self):
         self.number = None  # of the first signal
+        self._raises = True
         for number in SIGNALS:
             signal.signal(number, self._stop)
         self._tell, sys.unraisablehook = sys.unraisablehook, self._dropped
 
     def _stop(self, number, _):
         self.number = self.number or number
-        raise KeyboardInterrupt(number)
+        if self._raises:
+            self._raises = False
+            raise KeyboardInterrupt(number)
 
     def _dropped(self, what):
-        if not issubclass(what.exc_type, KeyboardInterrupt):
+        if issubclass(what.exc_type, KeyboardInterrupt):
+            self._raises = True
+        else:
             self._tell(what)
 
     def check(self):

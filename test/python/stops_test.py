@@ -41,3 +41,20 @@ def test_a_signal_is_an_exception_at_once(stops):
         for _ in range(1000):
             pass
     assert stops.number == signal.SIGINT
+
+
+def test_a_second_signal_does_not_interrupt_what_the_first_began(stops):
+    """A terminal and the parent may each send one to the same process."""
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    signal.raise_signal(signal.SIGTERM)
+    assert stops.number == signal.SIGINT
+    with pytest.raises(KeyboardInterrupt):
+        stops.check()
+
+
+def test_a_signal_after_one_in_a_finaliser_is_an_exception(stops):
+    Dropped()
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    assert stops.number == signal.SIGTERM
