@@ -118,15 +118,16 @@ def Graph_SelectOp : Graph_InferredOp<"select", [Graph_Elementwise]> {
 
 def Graph_CastOp : Graph_TypedOp<"cast", [Graph_Elementwise]> {
   let summary = "convert the element type";
-  let constraints = [Graph_OneShape];
+  let constraints = [Graph_OneShape, "CA1: `factor` is of f32 that become bf16."];
   let description = [{
     Float to integer truncates; to a narrower float rounds to nearest even; to i1 is x != 0. Floats
     become i32 and i64 as x86 does it: NaN, and what the type cannot hold, gives its lowest number.
     Integers of 8 and 16 bits are the low bits of that i32, and u32 those of the i64; u64 is the i64
     below 2^63, and above it 2^63 and the i64 of the distance. To an fp8 kind it saturates when
-    `saturate`, else gives infinity or NaN.
+    `saturate`, else gives infinity or NaN. As a `factor`, which only products of bf16 read, subnormal
+    numbers may become 0, as they count there.
   }];
-  let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$saturate);
+  let arguments = (ins Graph_Tensor:$x, DefaultValuedAttr<BoolAttr, "true">:$saturate, UnitAttr:$factor);
   let results = (outs Graph_Tensor:$result);
 }
 

@@ -46,7 +46,12 @@ LogicalResult SelectOp::inferReturnTypes(MLIRContext *, std::optional<Location>,
   return success();
 }
 
-LogicalResult CastOp::verify() { return success(); }
+LogicalResult CastOp::verify() {
+  if (getFactor() && !(elementOf(getX()).isF32() && elementOf(getResult()).isBF16()))
+    return emitOpError("CA1: a factor must be of f32 that become bf16, but is of ")
+           << elementOf(getX()) << " that become " << elementOf(getResult());
+  return success();
+}
 
 LogicalResult BitcastOp::verify() {
   if (bytesOf(elementOf(getX())) != bytesOf(elementOf(getResult())))

@@ -42,6 +42,14 @@ func.func @e1_select(%c: tensor<2xi1>, %x: tensor<3xf32>) -> tensor<3xf32> {
 
 // -----
 
+func.func @factor(%x: tensor<3xf32>) -> tensor<3xf16> {
+  // expected-error @+1 {{CA1: a factor must be of f32 that become bf16, but is of 'f32' that become 'f16'}}
+  %s = graph.cast %x {factor} : (tensor<3xf32>) -> tensor<3xf16>
+  return %s : tensor<3xf16>
+}
+
+// -----
+
 func.func @bitcast_width(%x: tensor<3xf32>) -> tensor<3xi64> {
   // expected-error @+1 {{BC1: element types must have one width}}
   %s = graph.bitcast %x : (tensor<3xf32>) -> tensor<3xi64>

@@ -137,6 +137,13 @@ graph::TransposeOp transposedLeft(graph::MatmulOp product) {
   return isRead ? transpose : graph::TransposeOp();
 }
 
+Value storedLeft(Value left) {
+  auto cast = left.getDefiningOp<graph::CastOp>();
+  auto group = cast ? dyn_cast<graph::GroupOp>(cast->getParentOp()) : graph::GroupOp();
+  bool isKept = group && group.isShort() && graph::elementOf(cast.getX()).isBF16();
+  return isKept ? cast.getX() : left;
+}
+
 namespace {
 class Reader {
 public:
@@ -169,8 +176,10 @@ private:
   /// Whether the left operand is made in the group from one in memory, with parts left out or in
   /// another order.
   bool readLeft() {
-    auto matmul = dyn_cast<graph::MatmulOp>(product.root);
-    if (!matmul || !isComputed(matmul.getA()))
+    if (isa<graph::ConvOp>(product.root))
+      return !isComputed(storedLeft(product.root->getOperand(0)));
+    auto matmul = cast<graph::MatmulOp>(product.root);
+    if (!isComputed(matmul.getA()))
       return false;
     product.triangle = triangleOf(matmul);
     if (!product.triangle)
@@ -180,7 +189,7 @@ private:
                  : product.limits     ? product.limits->kept
                  : product.transposed ? product.transposed.getX()
                                       : matmul.getA();
-    return !isComputed(kept);
+    return !isComputed(storedLeft(kept));
   }
 
   bool collect(ValueRange results) {

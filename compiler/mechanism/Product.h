@@ -36,6 +36,10 @@ bool readsThrough(graph::MatmulOp product, graph::TransposeOp left);
 /// Such a transpose that the left operand is; null for any other, and one that others read.
 graph::TransposeOp transposedLeft(graph::MatmulOp product);
 
+/// Tensor in memory that a left operand is: one of bf16 that is widened in a group whose products
+/// round their factors, or the operand itself.
+mlir::Value storedLeft(mlir::Value left);
+
 struct Product {
   mlir::Operation *root = nullptr;
   /// Ops that the results follow from, the product included, without constants.

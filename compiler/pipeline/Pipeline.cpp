@@ -9,6 +9,7 @@
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/edit/Sharing.h"
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/ShortResults.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/onnx/Importer.h"
 #include "compiler/pipeline/Planning.h"
@@ -125,12 +126,14 @@ static llvm::Error simplifyGraph(Compiled &compiled, const CompileOptions &optio
 }
 
 /// Verifies what it takes and what it makes: what is wrong before it would be wrong numbers after.
-static llvm::Error lowerGroups(Compiled &compiled) {
+static llvm::Error lowerGroups(Compiled &compiled, const CompileOptions &options) {
   if (llvm::Error error = requireValid(*compiled.graph, "before lower"))
     return error;
   auto model = compiled.graph->lookupSymbol<func::FuncOp>("main");
   for (lower::Settled &each : lower::settle(model, compiled.machine)) // a graph that came planned
     compiled.simplified.push_back({each.group, each.mechanism});
+  if (!options.without.count("short-results"))
+    lower::storeShortResults(model, compiled.machine);
   if (llvm::Error error = lower::lowerModel(model, compiled.machine, compiled.program))
     return error;
   return requireValid(*compiled.program.module, "after lower");
@@ -191,7 +194,7 @@ static llvm::Error compileFor(std::shared_ptr<const target::Target> target, Comp
   }
   if (!options.plansOnly) {
     if (llvm::Error error = stages.run(
-            "lower", 0.25, [&] { return lowerGroups(compiled); },
+            "lower", 0.25, [&] { return lowerGroups(compiled, options); },
             [&] { return *compiled.program.module; }))
       return error;
     if (llvm::Error error = stages.runToText(

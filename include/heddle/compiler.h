@@ -45,7 +45,7 @@ typedef struct heddle_compile_options {
      (of the rest), stitch (products and the reductions over their rows), siblings (groups that walk
      the same elements become one), regions (groups that are launched at once), feedback (groups
      that are split again since their kernel does not pay), recomputation (of what steps of training
-     need not keep). */
+     need not keep), short-results (results that only products of bf16 read, as bf16). */
   const char *without;
   /* Make code that can tell how long each group of ops took. heddle_session_options_t.profile is
      told. */

@@ -278,7 +278,8 @@ def compile(  # noqa: A001: the package's own word
                fusion (of the rest), stitch (products and the reductions over their rows), siblings
                (groups that walk the same elements become one), regions (groups that are launched at
                once), feedback (groups that are split again since their kernel does not pay),
-               recomputation (of what steps of training need not keep).
+               recomputation (of what steps of training need not keep), short-results (results that
+               only products of bf16 read, as bf16).
     profile    Make code that can tell how long each group of ops took. A Session's `profile` is
                told.
     records    Use what 'heddle tune' has found where the plan says nothing (default:

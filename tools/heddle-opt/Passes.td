@@ -56,6 +56,10 @@ def ApplyCardPass : Opt_CardsPass<"heddle-apply-card"> {
   let options = [Option<"path", "card", "std::string", "", "the file of the card">];
 }
 
+def ShortResultsPass : Opt_Stage<"heddle-short-results"> {
+  let summary = "store results as bf16 that nothing but products of bf16 reads";
+}
+
 def LowerPass : Opt_Stage<"heddle-lower"> {
   let summary = "write the kernels of all groups, and the program around them";
 }

@@ -1,8 +1,10 @@
 // stages: the stages after partition as passes: heddle-plan chooses cards and knobs, heddle-lower
 // writes the kernels and the program around them; heddle-verify is what both begin with.
+// heddle-short-results is the step between them that stores results as bf16, and
 // heddle-rematerialise is the step of planning that saves memory, for groups as they are given.
 
 #include "compiler/lower/Schedule.h"
+#include "compiler/lower/ShortResults.h"
 #include "compiler/lower/program/Model.h"
 #include "compiler/pipeline/Planning.h"
 #include "compiler/pipeline/Verify.h"
@@ -15,6 +17,7 @@ namespace heddle::opt {
 
 #define GEN_PASS_DEF_PLANPASS
 #define GEN_PASS_DEF_REMATERIALISEPASS
+#define GEN_PASS_DEF_SHORTRESULTSPASS
 #define GEN_PASS_DEF_LOWERPASS
 #define GEN_PASS_DEF_VERIFYPASS
 #include "tools/heddle-opt/Passes.h.inc"
@@ -92,6 +95,16 @@ static llvm::Error checkSchedules(func::FuncOp main, const program::Machine &mac
   });
   return problems;
 }
+
+struct ShortResultsPass : Stage<impl::ShortResultsPassBase<ShortResultsPass>> {
+  using Stage::Stage;
+
+  llvm::Error run(ModuleOp, func::FuncOp main, std::shared_ptr<const target::Target>,
+                  const program::Machine &machine) final {
+    lower::storeShortResults(main, machine);
+    return llvm::Error::success();
+  }
+};
 
 struct LowerPass : Stage<impl::LowerPassBase<LowerPass>> {
   using Stage::Stage;

@@ -69,10 +69,12 @@ public:
   int64_t depth = 1;
   /// Whether factors are rounded to bf16, whose bits `element` then is.
   bool isShort() const { return depth > 1 && mlir::isa<mlir::FloatType>(accumulator); }
+  /// Whether the left operand has been rounded by what makes it.
+  bool isStoredShort() const { return isShort() && graph::storageOf(shape.a).isBF16(); }
   bool mayHaveMatrices = false; // set by kernels that keep scratch for a MatrixTile
   /// Whether tiles are products of packed matrices (MatrixTile.h).
   bool hasMatrices = false;
-  /// Whether such registers read rows of the left operand's copy where they lie.
+  /// Whether such registers read rows of the left operand, or of its copy, where they lie.
   bool readsMatrices() const {
     return hasMatrices && isShort() && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
            shape.length.mod(graph::Dim(stepLength())).isConstant(0);

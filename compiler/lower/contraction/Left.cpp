@@ -27,6 +27,8 @@ void LeftOperand::emitPhase() {
     return; // tiles pack it
   else if (isTiled() && layout.isShort())
     emitTiles();
+  else if (isInPlace())
+    return;
   else if (element != program::memoryType(graph::storageOf(shape.a)) || layout.isShifted())
     emitConversion();
   else if (isTiled())
@@ -93,9 +95,9 @@ void LeftOperand::emitBorders() {
   Dim rowLength = padded[spatial] * padded.back();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    Value target = kernel.temporary(border), source = kernel.pointer(conv.getX());
+    Value target = kernel.temporary(border), source = kernel.pointer(shape.a);
     Value start = code.mul(task, kernel.dim(rowLength));
-    Type from = graph::storageOf(conv.getX());
+    Type from = graph::storageOf(shape.a);
     Value zero = converted(code.spread(code.constantOf(from, 0)));
     auto clear = [&](Value low, Value high) {
       forLanes(e, low, high, [&](Value i) {

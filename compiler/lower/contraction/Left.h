@@ -21,6 +21,8 @@ public:
   /// Whether tiles read copies of their own: one step after the other, the rows of each side by
   /// side.
   bool isTiled() const { return !shape.aStep.isConstant(1); }
+  /// Whether tiles read the tensor itself, beyond whose last row nothing is.
+  bool isInPlace() const { return layout.isStoredShort() && !shape.needsBorder && !isTiled(); }
   /// First element of the rows of a tile in those.
   Value tileAt(Value outer, Value tile);
 

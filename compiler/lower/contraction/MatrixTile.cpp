@@ -20,7 +20,7 @@ Dim MatrixTile::stepsOfPiece() const {
 
 Dim MatrixTile::scratchBytes() const {
   Dim words = Dim(layout.panelWidth()); // of the sums of a row
-  if (!layout.readsMatrices())
+  if (!layout.readsMatrices() || left.isInPlace())
     words = words + layout.panelRows().floorDiv(Dim(layout.depth));
   return words * Dim(4 * rowsOfTile());
 }
@@ -36,11 +36,71 @@ Value MatrixTile::packed() {
   return code.at(sums(), code.b.getI32Type(), code.number(rowsOfTile() * layout.panelWidth()));
 }
 
+Dim MatrixTile::pieceCount() const {
+  Dim pieces(1);
+  for (const Taps &taps : layout.shape.pieces)
+    pieces = pieces * taps.count;
+  return pieces;
+}
+
 void MatrixTile::take(Value first, Value rows) {
-  if (layout.readsMatrices())
-    firstRow = first;
-  else
-    packPieces(0, first, kernel.code().number(0), rows);
+  Code &code = kernel.code();
+  if (!layout.readsMatrices()) {
+    packPieces(0, first, code.number(0), rows);
+    int64_t ofStep = kWords * 4;
+    lines = {packed(), kernel.dim(stepsOfPiece() * Dim(ofStep * rowsOfTile())),
+             code.number(ofStep)};
+    return;
+  }
+  lines = taken(first);
+  if (!left.isInPlace())
+    return;
+  const ProductShape &shape = layout.shape;
+  Dim reach = layout.runs.back().aStride * Dim(rowsOfTile() - 1) + shape.length;
+  for (const Taps &taps : shape.pieces)
+    reach = reach + taps.aStep * (taps.count - Dim(1));
+  Value end = kernel.dim(graph::elementCount(graph::dimsOf(shape.a)) + Dim(1));
+  lines = code.choose(
+      code.less(code.add(first, kernel.dim(reach)), end), ValueRange(lines).getTypes(),
+      [&] { return lines; }, [&] { return copied(first, rows); });
+}
+
+/// The lines of rows that are read where they lie.
+Values MatrixTile::taken(Value first) {
+  Code &code = kernel.code();
+  Dim bytes(layout.elementBytes()), piece(0);
+  for (const Taps &taps : layout.shape.pieces) // one at most
+    piece = taps.aStep * bytes;
+  return {code.at(left.pointer(), layout.element, first), kernel.dim(piece),
+          kernel.dim(layout.runs.back().aStride * bytes)};
+}
+
+/// Those of a copy: [rows][pieces][length].
+Values MatrixTile::copied(Value first, Value rows) {
+  Code &code = kernel.code();
+  const ProductShape &shape = layout.shape;
+  Type word = code.b.getI32Type();
+  Value pieces = kernel.dim(pieceCount()), length = kernel.dim(shape.length);
+  Value piece = shape.pieces.empty() ? code.number(0) : kernel.dim(shape.pieces[0].aStep);
+  Value source = code.at(left.pointer(), layout.element, first);
+  Value stride = kernel.dim(layout.runs.back().aStride);
+  code.forEach(code.number(0), rows, 1, [&](Value row) {
+    code.forEach(code.number(0), pieces, 1, [&](Value i) {
+      Value from =
+          code.at(source, layout.element, code.add(code.mul(row, stride), code.mul(i, piece)));
+      Value number = code.mul(code.add(code.mul(row, pieces), i), length);
+      Value to = code.at(packed(), layout.element, number);
+      code.forEach(code.number(0), code.div(length, code.number(layout.depth)), code.lanes,
+                   [&](Value at) {
+                     Value address = code.at(from, word, at);
+                     Value words = code.b.create<program::LoadOp>(code.loc, code.vectorOf(word),
+                                                                  address, layout.elementBytes());
+                     code.storeLanes(word, words, to, at, {});
+                   });
+    });
+  });
+  Value bytes = code.number(layout.elementBytes());
+  return {packed(), code.mul(length, bytes), code.mul(code.mul(length, pieces), bytes)};
 }
 
 /// Packs the pieces of the reduction from the `piece`-th loop over them on. `first`: the element of
@@ -69,7 +129,7 @@ void MatrixTile::packPieces(size_t piece, Value first, Value step, Value rows) {
 void MatrixTile::packRows(Value first, Value step, Value rows) {
   Code &code = kernel.code();
   const Dim &length = layout.shape.length;
-  bool isRounded = layout.isShort() && !left.isConverted();
+  bool isRounded = layout.isShort() && !left.isConverted() && !layout.isStoredShort();
   Type from = isRounded ? graph::storageOf(layout.shape.a) : layout.element,
        word = code.b.getI32Type();
   Value stride = kernel.dim(layout.runs.back().aStride);
@@ -146,32 +206,17 @@ void MatrixTile::packColumns(Value first, Value step, Value rows) {
   });
 }
 
-void MatrixTile::multiply(Value panel, Value fetched, int64_t lines) {
+void MatrixTile::multiply(Value panel, Value fetched, int64_t fetchedLines) {
   Code &code = kernel.code();
-  const ProductShape &shape = layout.shape;
-  Dim pieces(1), pieceBytes(0);
-  for (const Taps &taps : shape.pieces) {
-    pieces = pieces * taps.count;
-    pieceBytes = taps.aStep * Dim(layout.elementBytes()); // of the only ones that are read in place
-  }
-  int64_t stepBytes = kWords * 4;
-  Value at, row;
-  if (layout.readsMatrices()) {
-    at = code.at(left.pointer(), layout.element, firstRow);
-    row = kernel.dim(layout.runs.back().aStride * Dim(layout.elementBytes()));
-  } else {
-    at = packed();
-    row = code.number(stepBytes);
-    stepBytes *= rowsOfTile();
-    pieceBytes = stepsOfPiece() * Dim(stepBytes);
-  }
+  int64_t stepBytes = kWords * 4 * (layout.readsMatrices() ? 1 : rowsOfTile());
   program::DotKind kind = layout.isShort() ? program::DotKind::ShortFloats
-                          : graph::storageOf(shape.a).isUnsignedInteger()
+                          : graph::storageOf(layout.shape.a).isUnsignedInteger()
                               ? program::DotKind::UnsignedBytes
                               : program::DotKind::Bytes;
-  code.b.create<program::MultiplyMatricesOp>(
-      code.loc, kind, sums(), at, kernel.dim(pieceBytes), row, stepBytes, panel, kernel.dim(pieces),
-      kernel.dim(stepsOfPiece()), fetched, lines, rowsOfTile(), layout.panelWidth());
+  code.b.create<program::MultiplyMatricesOp>(code.loc, kind, sums(), lines[0], lines[1], lines[2],
+                                             stepBytes, panel, kernel.dim(pieceCount()),
+                                             kernel.dim(stepsOfPiece()), fetched, fetchedLines,
+                                             rowsOfTile(), layout.panelWidth());
 }
 
 Values MatrixTile::sumsOf(Value row) {

@@ -1,8 +1,9 @@
 // MatrixTile: a tile of a product in registers that hold matrices.
 //
 // Such registers multiply 16 rows of the left operand, 64 bytes of the reduction each, by as many
-// of 16 columns. Rows rounded to bf16 whose pieces are whole steps are read where they lie; others
-// are packed in the worker's scratch, rounded on the way. The sums of a tile come back there.
+// of 16 columns. Rows rounded to bf16 whose pieces are whole steps are read where they lie, but for
+// the last ones of a tensor, after which other memory is; others are packed in the worker's
+// scratch, rounded on the way. The sums of a tile come back there.
 // Panels of the right operand are what other tiles read, filled up to whole steps.
 #ifndef HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H
 #define HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H
@@ -22,7 +23,7 @@ public:
   /// Takes `rows` rows of the left operand, the first of which begins at its element `first`.
   void take(Value first, Value rows);
   /// Multiplies them by the panel at a pointer. Each step fetches so many lines from another one.
-  void multiply(Value panel, Value fetched, int64_t lines);
+  void multiply(Value panel, Value fetched, int64_t fetchedLines);
   /// Sums of a row, in the vectors of a panel.
   Values sumsOf(Value row);
 
@@ -31,6 +32,9 @@ private:
   Dim stepsOfPiece() const;
   Value sums();
   Value packed();
+  Dim pieceCount() const;
+  Values taken(Value first);
+  Values copied(Value first, Value rows);
   void packPieces(size_t piece, Value first, Value step, Value rows);
   void packRows(Value first, Value step, Value rows);
   void packColumns(Value first, Value step, Value rows);
@@ -38,7 +42,7 @@ private:
   const ProductLayout &layout;
   KernelBuilder &kernel;
   LeftOperand &left;
-  Value firstRow; // of those that are read where they lie
+  Values lines; // of the rows taken: address, and bytes from a piece and from a row to the next
 };
 
 } // namespace heddle::lower

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/contraction/Microkernel.h"
 
+#include "compiler/lower/elements/Definitions.h"
+
 #include "mlir/IR/Threading.h"
 
 using namespace mlir;
@@ -20,11 +22,8 @@ static Type likeIn(Code &code, Value value, Type element) {
 }
 
 Value shortBits(Code &code, Value floats) {
-  auto rounded =
-      code.b.create<arith::TruncFOp>(code.loc, likeIn(code, floats, code.b.getBF16Type()), floats);
-  rounded->setAttr(program::kFactor, code.b.getUnitAttr());
   return code.b.create<arith::BitcastOp>(code.loc, likeIn(code, floats, code.b.getI16Type()),
-                                         rounded);
+                                         roundedFactor(code, floats));
 }
 
 Value shortWords(Code &code, Value floats) {

@@ -107,6 +107,7 @@ ProductShape readShape(const mechanism::Product &product) {
     graph::TransposeOp transpose = product.transposed;
     shape.a = transpose.getX();
   }
+  shape.a = mechanism::storedLeft(shape.a);
   if (shape.isCut())
     shape.rows.back().joins = false; // a row's number is that in its matrix
   return shape;

@@ -41,6 +41,8 @@ Value inside(Elements &elements, const Index &index, Value size);
 Type accumulatorType(Type element);
 Value widen(Elements &elements, Value value, Type accumulator, bool isUnsigned = false);
 Value narrow(Elements &elements, Value value, Type element);
+/// Floats as bf16 that only products read: those that were widened are as they were.
+Value roundedFactor(Code &code, Value floats);
 
 /// How a block of a product's left rows becomes integers of 8 bits (graph.matmul's `block`):
 /// numbers, or lanes with a block each.

@@ -1,6 +1,6 @@
 // Elementwise: scalar or vector code of each elementwise op, and of what reductions combine with.
 
-#include "compiler/lower/elements/Elements.h"
+#include "compiler/lower/elements/Definitions.h"
 
 #include "compiler/graph/Constants.h"
 
@@ -120,6 +120,20 @@ static Value saturated(const Words &w, Value x, FloatType narrow) {
   return clamp(x, arith::CmpFPredicate::OLT, -largest);
 }
 
+Value roundedFactor(Code &code, Value floats) {
+  Type element = code.b.getBF16Type(), type = element;
+  if (auto vector = dyn_cast<VectorType>(floats.getType()))
+    type = VectorType::get(vector.getShape(), element);
+  if (floats.getType() == type)
+    return floats;
+  auto widened = floats.getDefiningOp<arith::ExtFOp>();
+  if (widened && widened.getIn().getType() == type)
+    return widened.getIn();
+  auto rounded = code.b.create<arith::TruncFOp>(code.loc, type, floats);
+  rounded->setAttr(program::kFactor, code.b.getUnitAttr());
+  return rounded;
+}
+
 static Value emitCast(const Words &w, Type from, Type to) {
   Code &code = w.code;
   Value x = w.in[0];
@@ -142,6 +156,8 @@ static Value emitCast(const Words &w, Type from, Type to) {
   if (fromFloat && toFloat) {
     if (from == to)
       return x;
+    if (cast<graph::CastOp>(w.op).getFactor())
+      return roundedFactor(code, x);
     if (fromBits == toBits || fromBits == 8 || toBits == 8) { // through f32
       Type middle = code.b.getF32Type();
       if (auto vector = dyn_cast<VectorType>(x.getType()))
