@@ -66,7 +66,7 @@ private:
     bool isChanged = true;
     while (isChanged) {
       isChanged = false;
-      for (Value value : llvm::to_vector(stored)) {
+      for (Value value : llvm::reverse(llvm::to_vector(stored))) {
         Operation *op = value.getDefiningOp();
         bool isMade = !isView(op) || stored.contains(op->getOperand(0));
         if (isMade && isReadRounded(value))
