@@ -23,7 +23,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12], heddle.default = 6 : i64},
+        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32], heddle.default = 6 : i64},
       %n: !transform.param<i64> {transform.readonly,
         heddle.knob = [4, 8, 16, 32, 48, 64], heddle.default = 64 : i64},
       %rows: !transform.param<i64> {transform.readonly,

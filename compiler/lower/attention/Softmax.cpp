@@ -75,9 +75,12 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
       return narrow(e, value, graph::storageOf(tensor));
     });
   };
+  Value start = code.spread(code.constantOf(number, 0));
   // Factors of the product take the place of wider numbers that are read before.
   auto toStrip = [&](Value column, Value value, bool isFactor) {
     value = code.spread(widen(e, value, number));
+    if (isFactor && layout.hasMatrices && e.mask)
+      value = code.b.create<arith::SelectOp>(code.loc, e.mask, value, start);
     if (isFactor && layout.together == 2)
       value = shortBits(code, value);
     code.storeLanes(getElementTypeOrSelf(value), value, memory, column, {});
@@ -89,7 +92,6 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
       code.b.create<vector::ReductionOp>(code.loc, vector::CombiningKind::MAXNUMF, largest, noNan);
   bindNumber(e, layout.parts.max, largest);
   fromStrip(layout.parts.logits);
-  Value start = code.spread(code.constantOf(number, 0));
   Value total = foldLanes(e, seen.low, seen.high, start, [&](Value column, ValueRange in) {
     place.back() = {column, 1, {}};
     toStrip(column, powersAt(e, place), /*isFactor=*/!isTwice);
@@ -115,6 +117,7 @@ void AttentionKernel::emitSoftmaxRow(Elements &e, Value row, Value rowPlace, con
     e.unbind(layout.parts.powers);
     e.unbind(layout.parts.sum);
   }
+  fillRow(e, layout.valuePanels, memory, seen.high);
   e.unbind(layout.parts.max);
   if (layout.parts.dividesLast) {
     // A row of no keys has the sum 0 and the result 0.
