@@ -53,6 +53,7 @@ int64_t AttentionLayout::stripsTogether() {
 
 /// Tiles of whole registers, and panels of whole steps.
 void AttentionLayout::chooseMatrixTiles() {
+  int64_t lanes = kernel.machine.lanes;
   step = kMatrixRows * together;
   stripRows = schedule.knob("m", kMatrixRows);
   if (auto known = queries.constant(); known && *known <= kMatrixRows)
@@ -60,7 +61,8 @@ void AttentionLayout::chooseMatrixTiles() {
   auto panels = [&](const Dim &rows, const Dim &columns) {
     auto known = columns.constant();
     int64_t width = known && *known <= kMatrixRows ? kMatrixRows : schedule.knob("n", kMatrixRows);
-    return Panels{rows, columns, width / kernel.machine.lanes, width, number, together, step};
+    int64_t vectors = llvm::divideCeil(std::min(width, std::max<int64_t>(1, known.value_or(width))), lanes);
+    return Panels{rows, columns, vectors, width, number, together, step};
   };
   keyPanels = panels(depth, keys);
   valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());

@@ -11,7 +11,7 @@ namespace heddle::lower {
 /// worker's scratch.
 struct Panels {
   Dim rows, columns;
-  int64_t vectors = 1, width = 16; // width = vectors * lanes
+  int64_t vectors = 1, width = 16; // vectors that have columns, and lanes
   Type element;                    // that its numbers are computed in
   int64_t depth = 1;               // 2: they are rounded to bf16, of which two fill a lane
   int64_t step = depth;            // rows are filled up to a multiple of it, with zeros
