@@ -3,6 +3,7 @@
 #include "compiler/plan/MatrixRule.h"
 
 #include "compiler/estimate/Precision.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/mechanism/Extents.h"
 #include "compiler/warehouse/Warehouse.h"
@@ -40,6 +41,12 @@ static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group
   return staysNear && typical(extents.depth * extents.columns) * 2 > kWeightBytes ? 1 : 0;
 }
 
+/// Whether keys and values of an attention cost more to be packed than to be multiplied.
+static bool takesFew(graph::GroupOp group, const mechanism::Extents &extents) {
+  int64_t few = estimate::thresholdAt(group, estimate::kAttentionDirect);
+  return extents.rows.constant().value_or(few + 1) <= few;
+}
+
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                     const program::Machine &machine) {
   SmallVector<Operation *> ops = mechanism::opsOf(group.getBody().front());
@@ -47,6 +54,10 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
   if (!machine.hasMatrices || product == ops.end())
     return false;
   mechanism::Extents extents = mechanism::extentsOfProduct(*product);
+  if (choice.mechanismFor(group) == &mechanism::kAttention && takesFew(group, extents)) {
+    choice.whyPrecision = "few queries read keys and values of f32 where they lie";
+    return true;
+  }
   int64_t m = tileFor(extents.rows), n = tileFor(extents.columns);
   auto serves = [&](const warehouse::Card *card) {
     const warehouse::Knob *rows = card->knob("m"), *columns = card->knob("n");

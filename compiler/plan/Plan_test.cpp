@@ -211,12 +211,36 @@ TEST_F(Plans, haveNarrowerPanelsForFewKeysAndForTwoPanels) {
   EXPECT_EQ(made.groups[0].knobs["n"], 64);
 }
 
+/// The attention of so many tokens.
+static std::string knownAttention(const std::string &tokens) {
+  std::string text =
+      std::regex_replace(kOpenAttention.str(), std::regex(", #(graph\\.dims<[^>]*>|[a-z]+)>"), ">");
+  return std::regex_replace(text, std::regex("\\?"), tokens);
+}
+
+TEST_F(Plans, multiplyMatricesInAttentionOfMoreThanFewQueries) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  machine.hasMatrices = true;
+  auto first = [&](const std::string &text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    auto function = module->lookupSymbol<func::FuncOp>("main");
+    return llvm::cantFail(chosen(function, shortly, machine)).groups[0];
+  };
+  for (const std::string &text : {kOpenAttention.str(), knownAttention("128")}) {
+    plan::GroupPlan made = first(text);
+    EXPECT_TRUE(made.isShort && made.versions.empty());
+    EXPECT_TRUE(made.knobs["m"] == 32 && made.knobs["n"] == 32);
+  }
+  plan::GroupPlan few = first(knownAttention("8"));
+  EXPECT_FALSE(few.isShort);
+  EXPECT_EQ(few.whyPrecision, "few queries read keys and values of f32 where they lie");
+}
+
 TEST_F(Plans, haveNarrowPanelsOfKeysWhereFewSumsHideTheirLatency) {
   auto tile = [&](const std::string &keys, int64_t fmas) {
-    std::string text = std::regex_replace(kOpenAttention.str(),
-                                          std::regex(", #(graph\\.dims<[^>]*>|[a-z]+)>"), ">");
-    module =
-        parseSourceString<ModuleOp>(std::regex_replace(text, std::regex("\\?"), keys), &context);
+    module = parseSourceString<ModuleOp>(knownAttention(keys), &context);
     program::Machine machine;
     machine.fmas = fmas;
     Plan made = llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), byRule, machine));

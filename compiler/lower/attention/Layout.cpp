@@ -39,8 +39,9 @@ int64_t AttentionLayout::mostDirect() {
   Value keysOf = parts.scores.getB(), valuesOf = parts.values.getB();
   bool isPlain = isRead(group, keysOf) && isRead(group, valuesOf) && isTransposed(group, keysOf) &&
                  !isTransposed(group, valuesOf);
-  return isPlain && (together == 1 || hasMatrices) ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect)
-                                  : 0;
+  return isPlain && (together == 1 || hasMatrices)
+             ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect)
+             : 0;
 }
 
 int64_t AttentionLayout::stripsTogether() {
@@ -61,7 +62,8 @@ void AttentionLayout::chooseMatrixTiles() {
   auto panels = [&](const Dim &rows, const Dim &columns) {
     auto known = columns.constant();
     int64_t width = known && *known <= kMatrixRows ? kMatrixRows : schedule.knob("n", kMatrixRows);
-    int64_t vectors = llvm::divideCeil(std::min(width, std::max<int64_t>(1, known.value_or(width))), lanes);
+    int64_t vectors =
+        llvm::divideCeil(std::min(width, std::max<int64_t>(1, known.value_or(width))), lanes);
     return Panels{rows, columns, vectors, width, number, together, step};
   };
   keyPanels = panels(depth, keys);
@@ -114,7 +116,8 @@ void AttentionLayout::layOut(bool hasMasks) {
     chooseTiles();
   shareStrips();
   Dim lanes(kernel.machine.lanes), rows(stripRows * stripsTogether());
-  queryStride = hasMatrices ? depth.ceilDiv(Dim(step)) * Dim(kMatrixRows) : depth.ceilDiv(lanes) * lanes;
+  queryStride =
+      hasMatrices ? depth.ceilDiv(Dim(step)) * Dim(kMatrixRows) : depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
   valuesAt = isDirect ? Dim(0) : keyPanels.elements();

@@ -41,8 +41,8 @@ void AttentionKernel::multiplyQueries(const Strip &strip, Value panel) {
   const Panels &panels = layout.keyPanels;
   Value rows = code.at(layout.scratchAt(layout.queriesAt), number,
                        rowOffsets(strip, layout.queryStride).front());
-  Value right = code.at(layout.scratchAt(Dim(0)), number,
-                        code.mul(panel, kernel.dim(panels.stride())));
+  Value right =
+      code.at(layout.scratchAt(Dim(0)), number, code.mul(panel, kernel.dim(panels.stride())));
   multiplyMatrices(strip, panels, rows, layout.queryStride, right,
                    kernel.dim(layout.depth.ceilDiv(Dim(layout.step))));
 }
@@ -71,9 +71,8 @@ void AttentionKernel::emitMatrixValues(Elements &e, const Slab &slab, const Keys
       Value first = code.add(rowOffsets(strip, layout.stripStride).front(), before);
       Value rows = code.at(layout.scratchAt(layout.stripsAt), number, first);
       multiplyMatrices(strip, panels, rows, layout.stripStride, right, steps);
-      forEachRow(e, strip, [&](const Strip &row) {
-        storeValues(e, row, sumsOf(row, panels), panel);
-      });
+      forEachRow(e, strip,
+                 [&](const Strip &row) { storeValues(e, row, sumsOf(row, panels), panel); });
     });
     return Values();
   });

@@ -198,7 +198,8 @@ static void fillPanels(Elements &e, const Panels &panels, Value target) {
   Code &code = e.code();
   if (panels.step == panels.depth || panels.rows.mod(Dim(panels.step)).isConstant(0))
     return;
-  Value zero = code.spread(code.constantOf(panels.element, 0)), stride = e.kernel.dim(panels.stride());
+  Value zero = code.spread(code.constantOf(panels.element, 0)),
+        stride = e.kernel.dim(panels.stride());
   Value used = e.kernel.dim(panels.rows.ceilDiv(Dim(panels.depth)) * Dim(panels.width));
   code.forEach(code.number(0), e.kernel.dim(panels.count()), 1, [&](Value panel) {
     Value start = code.mul(panel, stride);
