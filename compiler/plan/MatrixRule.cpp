@@ -44,7 +44,8 @@ static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group
 /// Whether keys and values of an attention cost more to be packed than to be multiplied.
 static bool takesFew(graph::GroupOp group, const mechanism::Extents &extents) {
   int64_t few = estimate::thresholdAt(group, estimate::kAttentionDirect);
-  return extents.rows.constant().value_or(few + 1) <= few;
+  return extents.rows.constant().value_or(few + 1) <= few &&
+         estimate::thresholdAt(group, estimate::kShortSaving) > 0;
 }
 
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,

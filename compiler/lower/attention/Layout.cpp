@@ -39,9 +39,9 @@ int64_t AttentionLayout::mostDirect() {
   Value keysOf = parts.scores.getB(), valuesOf = parts.values.getB();
   bool isPlain = isRead(group, keysOf) && isRead(group, valuesOf) && isTransposed(group, keysOf) &&
                  !isTransposed(group, valuesOf);
-  return isPlain && (together == 1 || hasMatrices)
-             ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect)
-             : 0;
+  // Open queries may be few, whatever the precision of many is.
+  bool isExact = together == 1 || (hasMatrices && !queries.constant());
+  return isPlain && isExact ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect) : 0;
 }
 
 int64_t AttentionLayout::stripsTogether() {
