@@ -47,9 +47,8 @@ int64_t AttentionLayout::mostDirect() {
 int64_t AttentionLayout::stripsTogether() {
   if (isDirect)
     return std::max<int64_t>(1, mostDirect());
-  if (hasMatrices) // of many rows each
-    return 2;
-  return estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
+  int64_t most = estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
+  return hasMatrices ? std::min<int64_t>(most, 2) : most; // of many rows each
 }
 
 /// Tiles of whole registers, and panels of whole steps.

@@ -2,7 +2,7 @@
 //
 // The registers hold 16 rows of 64 bytes. LLVM 19 assigns them, but MLIR 19 has no type for what
 // they hold, which a loop would have to carry; so the loop is written here, as assembly. A function
-// sets up the registers once, which takes as long as eight products.
+// sets up the registers once, which takes longer than a dozen products.
 // (Intel Architecture Instruction Set Extensions Programming Reference, chapter 3.)
 
 #include "compiler/program/Dialect.h"
@@ -88,7 +88,7 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
   return text;
 }
 
-/// Clobbers, of which matrices are some.
+/// Memory and registers that an instruction of AMX may change.
 static std::string clobbered() {
   std::string text = ",~{memory}";
   for (int64_t i = 0; i < kRegisters; ++i)

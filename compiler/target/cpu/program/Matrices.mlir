@@ -4,8 +4,8 @@
 
 // NONE: error: 'program.multiply_matrices' op has no instruction on x86-64-bf16
 
-// The registers are set up once in a function. Two registers of the left factor and one of the right have two of sums; a line is fetched for each
-// product.
+// The registers are set up once in a function. Two of the left factor and one of the right have two
+// of sums; a line is fetched for each product.
 // CHECK-LABEL: func.func @multiply
 // CHECK: %[[SHAPES:.*]] = llvm.alloca
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ldtilecfg ($0)"{{.*}} %[[SHAPES]]
