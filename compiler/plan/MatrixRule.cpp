@@ -6,15 +6,18 @@
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/mechanism/Extents.h"
+#include "compiler/mechanism/Product.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/warehouse/Warehouse.h"
 
 using namespace mlir;
 
 namespace heddle::plan {
 
+static constexpr int64_t kRows = 16; // of a register, and columns
+
 /// The size of a tile, of which one register or two are enough.
 static int64_t tileFor(const graph::Dim &size) {
-  constexpr int64_t kRows = 16;
   auto known = size.constant();
   return known && *known <= kRows ? kRows : 2 * kRows;
 }
@@ -60,6 +63,15 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
     return true;
   }
   int64_t m = tileFor(extents.rows), n = tileFor(extents.columns);
+  std::string why;
+  auto read =
+      mechanism::readProduct(ops, group.getBody().front().getTerminator()->getOperands(), why);
+  if (int64_t parts = read ? read->parts : 1; parts > 2) { // a register of columns of each
+    m = kRows;
+    n = parts * kRows;
+    if (!program::MultiplyMatricesOp::fits(m, n))
+      return false;
+  }
   auto serves = [&](const warehouse::Card *card) {
     const warehouse::Knob *rows = card->knob("m"), *columns = card->knob("n");
     return card->mechanism && card->mechanism->takesMatrices && rows && rows->allows(m) &&

@@ -21,11 +21,8 @@ LogicalResult AttentionLayout::read() {
   if (schedule.isShort && !isDirect) {
     factor = IntegerType::get(number.getContext(), 16);
     step = together = 2;
-    auto fills = [&](StringRef knob) {
-      int64_t size = schedule.knob(knob, 0);
-      return size == kMatrixRows || size == 2 * kMatrixRows;
-    };
-    hasMatrices = kernel.machine.hasMatrices && fills("m") && fills("n");
+    hasMatrices = kernel.machine.hasMatrices &&
+                  program::MultiplyMatricesOp::fits(schedule.knob("m", 0), schedule.knob("n", 0));
   }
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));

@@ -37,7 +37,8 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
   auto line = [&](const Twine &each) { text += (each + "\n").str(); };
   auto sums = [&](int64_t i, int64_t j) { return "%tmm" + std::to_string(i * across + j); };
   auto left = [&](int64_t i) { return "%tmm" + std::to_string(down * across + i); };
-  auto right = [&](int64_t j) { return "%tmm" + std::to_string(down * across + down + j); };
+  int64_t used = down * across + down;
+  auto right = [&](int64_t j) { return "%tmm" + std::to_string(used + j % (kRegisters - used)); };
   for (int64_t i = 0; i < down * across; ++i)
     line("tilezero " + sums(0, i));
   StringRef multiply = op.getKind() == program::DotKind::ShortFloats ? "tdpbf16ps "

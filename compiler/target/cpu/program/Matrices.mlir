@@ -22,6 +22,14 @@ func.func @multiply(%p: !program.ptr, %n: i64) {
   return
 }
 
+// Four registers of sums leave three to the right factor.
+// CHECK-LABEL: func.func @wide
+// CHECK: tileloadd 128($1,$8), %tmm7\0Atdpbf16ps %tmm7, %tmm4, %tmm2\0Atileloadd 192($1,$8), %tmm5\0Atdpbf16ps %tmm5, %tmm4, %tmm3
+func.func @wide(%p: !program.ptr, %n: i64) {
+  program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 64
+  return
+}
+
 // CHECK-LABEL: func.func @bytes
 // CHECK-COUNT-1: ldtilecfg
 // CHECK-NOT: ldtilecfg
