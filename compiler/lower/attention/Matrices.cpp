@@ -23,7 +23,7 @@ void AttentionKernel::forEachRow(Elements &e, const Strip &strip,
   });
 }
 
-/// `rows`: where they begin, so many factors apart as two strides.
+/// `rows`: where those of the left factor begin, a stride of numbers in the scratch apart.
 void AttentionKernel::multiplyMatrices(const Strip &strip, const Panels &panels, Value rows,
                                        const Dim &stride, Value panel, Value steps) {
   Code &code = kernel.code();
