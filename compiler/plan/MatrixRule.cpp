@@ -3,17 +3,21 @@
 #include "compiler/plan/MatrixRule.h"
 
 #include "compiler/estimate/Precision.h"
+#include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/mechanism/Extents.h"
+#include "compiler/mechanism/Product.h"
+#include "compiler/program/Dialect.h"
 #include "compiler/warehouse/Warehouse.h"
 
 using namespace mlir;
 
 namespace heddle::plan {
 
+static constexpr int64_t kRows = 16; // of a register, and columns
+
 /// The size of a tile, of which one register or two are enough.
 static int64_t tileFor(const graph::Dim &size) {
-  constexpr int64_t kRows = 16;
   auto known = size.constant();
   return known && *known <= kRows ? kRows : 2 * kRows;
 }
@@ -40,6 +44,13 @@ static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group
   return staysNear && typical(extents.depth * extents.columns) * 2 > kWeightBytes ? 1 : 0;
 }
 
+/// Whether keys and values of an attention cost more to be packed than to be multiplied.
+static bool takesFew(graph::GroupOp group, const mechanism::Extents &extents) {
+  int64_t few = estimate::thresholdAt(group, estimate::kAttentionDirect);
+  return extents.rows.constant().value_or(few + 1) <= few &&
+         estimate::thresholdAt(group, estimate::kShortSaving) > 0;
+}
+
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                     const program::Machine &machine) {
   SmallVector<Operation *> ops = mechanism::opsOf(group.getBody().front());
@@ -47,7 +58,20 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
   if (!machine.hasMatrices || product == ops.end())
     return false;
   mechanism::Extents extents = mechanism::extentsOfProduct(*product);
+  if (choice.mechanismFor(group) == &mechanism::kAttention && takesFew(group, extents)) {
+    choice.whyPrecision = "few queries read keys and values of f32 where they lie";
+    return true;
+  }
   int64_t m = tileFor(extents.rows), n = tileFor(extents.columns);
+  std::string why;
+  auto read =
+      mechanism::readProduct(ops, group.getBody().front().getTerminator()->getOperands(), why);
+  if (int64_t parts = read ? read->parts : 1; parts > 2) { // a register of columns of each
+    m = kRows;
+    n = parts * kRows;
+    if (!program::MultiplyMatricesOp::fits(m, n))
+      return false;
+  }
   auto serves = [&](const warehouse::Card *card) {
     const warehouse::Knob *rows = card->knob("m"), *columns = card->knob("n");
     return card->mechanism && card->mechanism->takesMatrices && rows && rows->allows(m) &&

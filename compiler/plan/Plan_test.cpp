@@ -149,6 +149,45 @@ TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
   EXPECT_FALSE(first(128, 1).isShort); // 16 columns take as long as one
 }
 
+/// Gates have a register of columns of each part.
+TEST_F(Plans, multiplyMatricesOfUpToFourParts) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  machine.hasMatrices = true;
+  machine.rates.shorts = machine.rates.products / 2;
+  auto first = [&](int64_t parts) {
+    std::string all = "tensor<128x" + std::to_string(64 * parts) + "xf32>", slices, last;
+    for (int64_t i = 0; i < parts; ++i) {
+      std::string part = "%p" + std::to_string(i), next = "%m" + std::to_string(i);
+      slices += part + " = graph.slice %d {starts = #graph.dims<0, " + std::to_string(64 * i) +
+                ">, steps = array<i64: 1, 1>} : (" + all + ") -> tensor<128x64xf32>\n";
+      if (i)
+        slices += next + " = graph.mul " + last + ", " + part + " : tensor<128x64xf32>\n";
+      last = i ? next : part;
+    }
+    std::string weights = "tensor<64x" + std::to_string(64 * parts) + "xf32>";
+    module = parseSourceString<ModuleOp>(
+        "func.func @main(%x: tensor<128x64xf32>, %w: " + weights +
+            " {heddle.constant}) -> tensor<128x64xf32> {\n"
+            "%g = graph.group \"cell\" {mechanism = \"contraction\"} : tensor<128x64xf32> {\n"
+            "%d = graph.matmul %x, %w : (tensor<128x64xf32>, " +
+            weights + ") -> " + all + "\n" + slices + "graph.yield " + last +
+            " : tensor<128x64xf32>\n}\nreturn %g : tensor<128x64xf32>\n}",
+        &context);
+    auto function = module->lookupSymbol<func::FuncOp>("main");
+    return llvm::cantFail(chosen(function, shortly, machine)).groups[0];
+  };
+  std::map<int64_t, std::pair<int64_t, int64_t>> tiles = {
+      {2, {32, 32}}, {3, {16, 48}}, {4, {16, 64}}};
+  for (auto &[parts, tile] : tiles) {
+    plan::GroupPlan made = first(parts);
+    EXPECT_TRUE(made.isShort) << parts;
+    EXPECT_EQ(std::pair(made.knobs["m"], made.knobs["n"]), tile) << parts;
+  }
+  EXPECT_FALSE(first(5).isShort);
+}
+
 TEST_F(Plans, roundFactorsWhereAThresholdSaysSo) {
   plan::ShortChooser shortly(byRule);
   program::Machine machine;
@@ -211,12 +250,36 @@ TEST_F(Plans, haveNarrowerPanelsForFewKeysAndForTwoPanels) {
   EXPECT_EQ(made.groups[0].knobs["n"], 64);
 }
 
+/// The attention of so many tokens.
+static std::string knownAttention(const std::string &tokens) {
+  std::string text =
+      std::regex_replace(kOpenAttention.str(), std::regex(", #(graph\\.dims<[^>]*>|[a-z]+)>"), ">");
+  return std::regex_replace(text, std::regex("\\?"), tokens);
+}
+
+TEST_F(Plans, multiplyMatricesInAttentionOfMoreThanFewQueries) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  machine.hasMatrices = true;
+  auto first = [&](const std::string &text) {
+    module = parseSourceString<ModuleOp>(text, &context);
+    auto function = module->lookupSymbol<func::FuncOp>("main");
+    return llvm::cantFail(chosen(function, shortly, machine)).groups[0];
+  };
+  for (const std::string &text : {kOpenAttention.str(), knownAttention("128")}) {
+    plan::GroupPlan made = first(text);
+    EXPECT_TRUE(made.isShort && made.versions.empty());
+    EXPECT_TRUE(made.knobs["m"] == 32 && made.knobs["n"] == 32);
+  }
+  plan::GroupPlan few = first(knownAttention("8"));
+  EXPECT_FALSE(few.isShort);
+  EXPECT_EQ(few.whyPrecision, "few queries read keys and values of f32 where they lie");
+}
+
 TEST_F(Plans, haveNarrowPanelsOfKeysWhereFewSumsHideTheirLatency) {
   auto tile = [&](const std::string &keys, int64_t fmas) {
-    std::string text = std::regex_replace(kOpenAttention.str(),
-                                          std::regex(", #(graph\\.dims<[^>]*>|[a-z]+)>"), ">");
-    module =
-        parseSourceString<ModuleOp>(std::regex_replace(text, std::regex("\\?"), keys), &context);
+    module = parseSourceString<ModuleOp>(knownAttention(keys), &context);
     program::Machine machine;
     machine.fmas = fmas;
     Plan made = llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), byRule, machine));

@@ -159,14 +159,20 @@ LogicalResult DotOp::verify() {
          << ", but are " << getType().getElementType();
 }
 
+/// Eight registers hold the sums, and rows and columns of a step.
+bool MultiplyMatricesOp::fits(int64_t rows, int64_t columns) {
+  constexpr int64_t kSize = 16;
+  int64_t most = rows == kSize ? 4 : rows == 2 * kSize ? 2 : 0;
+  return columns > 0 && columns % kSize == 0 && columns / kSize <= most;
+}
+
 LogicalResult MultiplyMatricesOp::verify() {
-  auto isSize = [](int64_t size) { return size == 16 || size == 32; };
   bool isKind = getKind() == DotKind::ShortFloats || getKind() == DotKind::Bytes ||
                 getKind() == DotKind::UnsignedBytes;
-  if (isSize(getRows()) && isSize(getColumns()) && isKind)
+  if (fits(getRows(), getColumns()) && isKind)
     return success();
-  return emitOpError("X1: matrices must have 16 or 32 rows and columns of bf16_bf16, i8_i8 or "
-                     "u8_i8, but have ")
+  return emitOpError("X1: matrices must have 16 or 32 rows and columns, or 16 and up to 64, of "
+                     "bf16_bf16, i8_i8 or u8_i8, but have ")
          << getRows() << " and " << getColumns() << " of " << stringifyDotKind(getKind());
 }
 

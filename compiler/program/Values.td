@@ -84,10 +84,11 @@ def Program_MultiplyMatricesOp : Program_Op<"multiply_matrices", [MemoryEffects<
     pieces, steps and words w, as `program.dot` adds them, from 0 on. Each step also fetches `fetched_lines` lines of 64 bytes,
     from `fetched` on. For processors with registers that hold matrices (AMX).
   }];
-  let constraints = ["X1: `rows` and `columns` are 16 or 32 each, and the kind is bf16_bf16, i8_i8 or u8_i8."];
+  let constraints = ["X1: `rows` and `columns` are 16 or 32 each, or 16 and 48 or 64, and the kind is bf16_bf16, i8_i8 or u8_i8."];
   let arguments = (ins Program_DotKind:$kind, Program_Ptr:$result, Program_Ptr:$left, I64:$left_piece, I64:$left_row,
     I64Attr:$left_step, Program_Ptr:$right, I64:$pieces, I64:$steps, Program_Ptr:$fetched,
     I64Attr:$fetched_lines, I64Attr:$rows, I64Attr:$columns);
+  let extraClassDeclaration = "static bool fits(int64_t rows, int64_t columns);";
   let hasVerifier = 1;
   let assemblyFormat = [{$kind $result `` custom<Space>(type($result)) `,` $left `` custom<Space>(type($left))
     `[` $left_piece `,` $left_step `,` $left_row `]` `,` $right `` custom<Space>(type($right)) `pieces` $pieces

@@ -6,7 +6,8 @@
 //           dimension, and a second product of that; any batch dimensions.
 // Produces  one task per head, or `rows` query rows of it. Keys and values of the head are packed into
 //           the worker's scratch; m query rows at a time meet all keys, in panels of n columns, but
-//           for panels that a mask hides from all of them.
+//           for panels that a mask hides from all of them. With factors of bf16, 16 or 32 rows and columns
+//           are multiplied in registers that hold matrices, where the machine has some.
 // Needs     nothing of the sizes: tails are masked or clamped. m * n / lanes + n / lanes + 1 vector
 //           registers, else values spill. Scratch for the keys and values of one head.
 // Why       a strip of m rows of scores stays in the L1, the keys and values of a head in the L2
@@ -23,7 +24,7 @@ module attributes {transform.with_named_sequence, heddle.card = {
   transform.named_sequence @schedule(
       %group: !transform.any_op {transform.readonly},
       %m: !transform.param<i64> {transform.readonly,
-        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12], heddle.default = 6 : i64},
+        heddle.knob = [1, 2, 3, 4, 5, 6, 8, 12, 16, 32], heddle.default = 6 : i64},
       %n: !transform.param<i64> {transform.readonly,
         heddle.knob = [4, 8, 16, 32, 48, 64], heddle.default = 64 : i64},
       %rows: !transform.param<i64> {transform.readonly,

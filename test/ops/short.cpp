@@ -125,16 +125,22 @@ static void addFused(Cases &cases) {
     Value most = m.op("reduce_max", {p}, "axes = array<i64: 1>, keep_dims = true");
     m.output(m.op("sub", {p, m.broadcastTo(most, p)}), closeTo(m, 80));
   });
-  add(cases, "gates", [](Model &m) {
-    Value a = m.input("f32[5, 20]", Fill::exact()), b = m.weight("f32[20, 66]", Fill::exact());
-    Value p = m.op("matmul", {a, b}, "", "f32[5, 66]");
-    Values halves;
-    for (const char *start : {"0", "33"})
-      halves.push_back(m.op(
-          "slice", {p}, string("starts = #graph.dims<0, ") + start + ">, steps = array<i64: 1, 1>",
-          "f32[5, 33]"));
-    m.output(m.op("mul", {m.op("sigmoid", {halves[0]}), halves[1]}), closeTo(m, 40));
-  });
+  for (int64_t parts : {2, 3, 4, 5})
+    for (const char *rows : {"5", "37"})
+      add(cases, std::to_string(parts) + " gates of " + rows, [=](Model &m) {
+        string all = string(rows) + ", " + std::to_string(33 * parts);
+        Value a = m.input(string("f32[") + rows + ", 20]", Fill::exactAny()),
+              b = m.weight("f32[20, " + std::to_string(33 * parts) + "]", Fill::exact());
+        Value p = m.op("matmul", {a, b}, "", "f32[" + all + "]"), product;
+        for (int64_t i = 0; i < parts; ++i) {
+          Value part = m.op("slice", {p},
+                            "starts = #graph.dims<0, " + std::to_string(33 * i) +
+                                ">, steps = array<i64: 1, 1>",
+                            string("f32[") + rows + ", 33]");
+          product = product ? m.op("mul", {product, m.op("sigmoid", {part})}) : part;
+        }
+        m.output(product, closeTo(m, 40));
+      });
   // Sums beyond what bf16 holds, and weights of 16 bits.
   add(cases, "weights of 16 bits", [](Model &m) {
     Value a = m.input("f32[9, 35]", Fill::exact());

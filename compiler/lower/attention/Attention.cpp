@@ -8,6 +8,8 @@
 //
 // Panels of keys that a mask hides from all queries of a strip are left out (Visible.cpp).
 //
+// Registers that hold matrices multiply factors of bf16 where there are any (Matrices.cpp).
+//
 // Few queries, as those of one token more, take keys and values from where they lie (Direct.cpp).
 //
 // Where the keys and values of a head are too many for the L2, several strips (a slab) meet each
@@ -75,6 +77,8 @@ void AttentionKernel::forEachStrip(Elements &e, const Slab &slab,
       body(stripOf(first, place, count));
       return Values();
     };
+    if (layout.hasMatrices)
+      return emit(1);
     if (layout.queries.constant() || layout.stripRows == 1)
       return emit(layout.stripRows);
     Value isMore = code.less(code.add(first, code.number(1)), kernel.dim(layout.queries));
@@ -88,13 +92,14 @@ void AttentionKernel::copyQueries(Elements &e, const Slab &slab) {
   Value left = layout.parts.scores.getA();
   Value lowest = code.spread(code.constantOf(number, -std::numeric_limits<double>::infinity()));
   Indices place = operandBatch(e, layout.parts.scores, left);
-  forEachStrip(e, slab, [&](const Strip &strip) {
+  auto copy = [&](const Strip &strip) {
     copyRows(e, left, place, strip.rows, layout.keyPanels, layout.scratchAt(layout.queriesAt),
              rowOffsets(strip, layout.queryStride));
     for (int64_t i = 0; i < strip.count(); ++i)
       code.storeLanes(number, lowest, largestOf(code.add(strip.place, code.number(i))),
                       code.number(0), {});
-  });
+  };
+  forEachStrip(e, slab, [&](const Strip &strip) { forEachRow(e, strip, copy); });
 }
 
 /// A row's largest logits, lane by lane.
@@ -106,15 +111,27 @@ Value AttentionKernel::largestOf(Value place) {
 
 /// The strip times the first vectors of a panel of keys, through what precedes the softmax.
 void AttentionKernel::emitScores(Elements &e, const Strip &strip, Value panel, int64_t vectors) {
+  if (layout.hasMatrices) {
+    multiplyQueries(strip, panel);
+    return forEachRow(e, strip, [&](const Strip &row) {
+      storeScores(e, row, sumsOf(row, layout.keyPanels), panel, vectors);
+    });
+  }
+  if (layout.isDirect)
+    return storeScores(e, strip, dotsOf(e, strip, panel), panel, vectors);
+  Values aRows = factorRows(strip, layout.queryStride);
+  TileProduct product = layout.productOf(layout.keyPanels, Dim(0), layout.queriesAt, aRows, panel);
+  storeScores(e, strip, emitProduct(kernel.code(), {strip.count(), vectors}, product), panel,
+              vectors);
+}
+
+void AttentionKernel::storeScores(Elements &e, const Strip &strip, ArrayRef<Value> sums,
+                                  Value panel, int64_t vectors) {
   Code &code = kernel.code();
   Value scores = layout.parts.scores.getResult(), logits = layout.parts.logits,
         buffer = layout.scratchAt(layout.stripsAt);
-  Values aRows = factorRows(strip, layout.queryStride),
-         targets = rowOffsets(strip, layout.stripStride);
+  Values targets = rowOffsets(strip, layout.stripStride);
   int64_t width = layout.keyPanels.width;
-  TileProduct product = layout.productOf(layout.keyPanels, Dim(0), layout.queriesAt, aRows, panel);
-  auto sums = layout.isDirect ? dotsOf(e, strip, panel)
-                              : emitProduct(code, {strip.count(), vectors}, product);
   Values largest;
   for (int64_t i = 0; i < strip.count(); ++i)
     largest.push_back(code.loadLanes(number, largestOf(code.add(strip.place, code.number(i))),
@@ -264,7 +281,7 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::
       forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel, vectors); });
       return Values();
     };
-    if (!visibility.endsAtDiagonal() || half == 0) // none of a direct one
+    if (!visibility.endsAtDiagonal() || half == 0 || layout.hasMatrices) // none of a direct one
       return emitPart(layout.keyPanels.vectors);
     // Half of the diagonal's panel may be enough.
     Value left = code.sub(seen.high, code.mul(panel, code.number(layout.keyPanels.width)));
@@ -273,7 +290,10 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::
         [&] { return emitPart(layout.keyPanels.vectors); }, [&] { return emitPart(half); });
   });
   emitSoftmax(e, slab, seen);
-  emitValueChunks(e, slab, seen);
+  if (layout.hasMatrices)
+    emitMatrixValues(e, slab, seen);
+  else
+    emitValueChunks(e, slab, seen);
 }
 
 /// Strips [first, end) of the task, whose keys and values are packed before.

@@ -18,7 +18,7 @@ public:
 
 private:
   /// Rows of a register tile: their numbers (past the last one it repeats), and the first of them
-  /// in the scratch.
+  /// in the scratch. One of matrices has its first row alone, and its rows one by one.
   struct Strip {
     Values rows;
     Value place;
@@ -32,15 +32,23 @@ private:
                  mlir::ValueRange start);
   void emitSlab(Elements &e, const Slab &slab, const Visibility::Bounds &bounds);
   void forEachStrip(Elements &e, const Slab &slab, llvm::function_ref<void(const Strip &)> body);
+  void forEachRow(Elements &e, const Strip &strip, llvm::function_ref<void(const Strip &)> body);
   Strip stripOf(Value first, Value place, int64_t count);
   void copyQueries(Elements &e, const Slab &slab);
   void emitScores(Elements &e, const Strip &strip, Value panel, int64_t vectors);
+  void storeScores(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value panel,
+                   int64_t vectors);
   void emitSoftmax(Elements &e, const Slab &slab, const Keys &seen);
   void emitSoftmaxRow(Elements &e, Value row, Value place, const Keys &seen);
   void emitValueChunks(Elements &e, const Slab &slab, const Keys &seen);
   void emitValues(Elements &e, const Strip &strip, Value panel, const Keys &chunk,
                   const Keys &seen);
   void storeValues(Elements &e, const Strip &strip, llvm::ArrayRef<Value> sums, Value panel);
+  void multiplyMatrices(const Strip &strip, const Panels &panels, Value rows, const Dim &stride,
+                        Value panel, Value steps);
+  void multiplyQueries(const Strip &strip, Value panel);
+  void emitMatrixValues(Elements &e, const Slab &slab, const Keys &seen);
+  Values sumsOf(const Strip &row, const Panels &panels);
   Value largestOf(Value place);
   /// exp(x) of x <= 0 or NaN.
   Value exponential(Value x);

@@ -9,6 +9,8 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+static constexpr int64_t kMatrixRows = 16; // and columns, and words of a row
+
 LogicalResult AttentionLayout::read() {
   std::string why;
   auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
@@ -16,9 +18,11 @@ LogicalResult AttentionLayout::read() {
     return failure();
   parts = *read;
   number = factor = accumulatorType(graph::storageOf(parts.scores.getResult()));
-  if (schedule.isShort) {
+  if (schedule.isShort && !isDirect) {
     factor = IntegerType::get(number.getContext(), 16);
-    together = 2;
+    step = together = 2;
+    hasMatrices = kernel.machine.hasMatrices &&
+                  program::MultiplyMatricesOp::fits(schedule.knob("m", 0), schedule.knob("n", 0));
   }
   DimVector scores = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
@@ -32,20 +36,42 @@ int64_t AttentionLayout::mostDirect() {
   Value keysOf = parts.scores.getB(), valuesOf = parts.values.getB();
   bool isPlain = isRead(group, keysOf) && isRead(group, valuesOf) && isTransposed(group, keysOf) &&
                  !isTransposed(group, valuesOf);
-  return isPlain && together == 1 ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect)
-                                  : 0;
+  // Open queries may be few, whatever the precision of many is.
+  bool isExact = together == 1 || (hasMatrices && !queries.constant());
+  return isPlain && isExact ? estimate::thresholdAt(parts.values, estimate::kAttentionDirect) : 0;
 }
 
 int64_t AttentionLayout::stripsTogether() {
   if (isDirect)
     return std::max<int64_t>(1, mostDirect());
-  return estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
+  int64_t most = estimate::thresholdAt(parts.values, estimate::kAttentionStrips);
+  return hasMatrices ? std::min<int64_t>(most, 2) : most; // of many rows each
+}
+
+/// Tiles of whole registers, and panels of whole steps.
+void AttentionLayout::chooseMatrixTiles() {
+  int64_t lanes = kernel.machine.lanes;
+  step = kMatrixRows * together;
+  stripRows = schedule.knob("m", kMatrixRows);
+  if (auto known = queries.constant(); known && *known <= kMatrixRows)
+    stripRows = kMatrixRows;
+  auto panels = [&](const Dim &rows, const Dim &columns) {
+    auto known = columns.constant();
+    int64_t width = known && *known <= kMatrixRows ? kMatrixRows : schedule.knob("n", kMatrixRows);
+    int64_t vectors =
+        llvm::divideCeil(std::min(width, std::max<int64_t>(1, known.value_or(width))), lanes);
+    return Panels{rows, columns, vectors, width, number, together, step};
+  };
+  keyPanels = panels(depth, keys);
+  valuePanels = panels(keys, graph::dimsOf(parts.values.getResult()).back());
 }
 
 void AttentionLayout::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
   int64_t wanted = wantedVectors(schedule, kernel.machine);
   stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
+  if (stripRows >= kMatrixRows) // else sums would go to memory and back
+    stripRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / wanted - 1);
   // Known rows: strips of one size that fits best.
   if (auto known = queries.constant(); known && *known > 0)
     stripRows = llvm::divideCeil(*known, llvm::divideCeil(*known, stripRows));
@@ -63,6 +89,9 @@ void AttentionLayout::chooseTiles() {
     valuePanels.vectors = vectorsOf(valuePanels.columns, kMostSums, lanes);
     valuePanels.width = valuePanels.vectors * lanes;
   }
+}
+
+void AttentionLayout::shareStrips() {
   strips = queries.ceilDiv(Dim(stripRows));
   // Few heads share their rows among workers; each task packs the keys for itself.
   int64_t tasks = estimate::thresholdAt(parts.values, estimate::kAttentionTasks);
@@ -77,9 +106,14 @@ void AttentionLayout::chooseTiles() {
 }
 
 void AttentionLayout::layOut(bool hasMasks) {
-  chooseTiles();
+  if (hasMatrices)
+    chooseMatrixTiles();
+  else
+    chooseTiles();
+  shareStrips();
   Dim lanes(kernel.machine.lanes), rows(stripRows * stripsTogether());
-  queryStride = depth.ceilDiv(lanes) * lanes;
+  queryStride =
+      hasMatrices ? depth.ceilDiv(Dim(step)) * Dim(kMatrixRows) : depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
   valuesAt = isDirect ? Dim(0) : keyPanels.elements();
@@ -87,7 +121,7 @@ void AttentionLayout::layOut(bool hasMasks) {
   stripsAt = queriesAt + queryStride * rows;
   largestAt = stripsAt + stripStride * rows;
   partsAt = largestAt + lanes * rows;
-  masksAt = partsAt + Dim(valuePanels.width) * rows;
+  masksAt = partsAt + Dim(std::max(keyPanels.width, valuePanels.width)) * rows;
   sumsAt = masksAt + (hasMasks ? keyPanels.count() * lanes : Dim(0));
   scratchEnd = sumsAt + rows;
 }
@@ -143,9 +177,11 @@ Value AttentionLayout::rowNumber(Value row) {
 Value AttentionLayout::rowsOfSlab(const Slab &slab) {
   Code &code = kernel.code();
   Value rows = code.mul(slab.strips, code.number(stripRows));
+  Value rest = code.sub(kernel.dim(queries), slab.first);
+  if (hasMatrices)
+    return code.min(rows, rest);
   if (queries.constant())
     return rows;
-  Value rest = code.sub(kernel.dim(queries), slab.first);
   Value isSingle = code.b.createOrFold<arith::CmpIOp>(code.loc, arith::CmpIPredicate::eq, rest,
                                                       code.sub(rows, code.number(stripRows - 1)));
   return code.b.createOrFold<arith::SelectOp>(code.loc, isSingle, rest, rows);

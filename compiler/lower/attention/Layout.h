@@ -56,6 +56,9 @@ public:
   /// Factors of the products, and how many of them a lane holds: numbers of bf16 are two.
   Type factor;
   int64_t together = 1;
+  /// Whether registers that hold matrices multiply (Matrices.cpp), in steps of so many factors.
+  bool hasMatrices = false;
+  int64_t step = 1;
   Dim batches, queries, keys, depth;
   Panels keyPanels, valuePanels;
   int64_t stripRows = 6;
@@ -68,6 +71,8 @@ public:
 private:
   int64_t stripsTogether();
   void chooseTiles();
+  void chooseMatrixTiles();
+  void shareStrips();
 };
 
 } // namespace heddle::lower

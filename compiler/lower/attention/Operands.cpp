@@ -193,8 +193,25 @@ static void packInOrder(Elements &e, const Panels &panels, Value tensor, ArrayRe
   });
 }
 
+/// Fills panels up to whole steps.
+static void fillPanels(Elements &e, const Panels &panels, Value target) {
+  Code &code = e.code();
+  if (panels.step == panels.depth || panels.rows.mod(Dim(panels.step)).isConstant(0))
+    return;
+  Value zero = code.spread(code.constantOf(panels.element, 0)),
+        stride = e.kernel.dim(panels.stride());
+  Value used = e.kernel.dim(panels.rows.ceilDiv(Dim(panels.depth)) * Dim(panels.width));
+  code.forEach(code.number(0), e.kernel.dim(panels.count()), 1, [&](Value panel) {
+    Value start = code.mul(panel, stride);
+    code.forEach(used, stride, code.lanes, [&](Value at) {
+      code.storeLanes(panels.element, zero, target, code.add(start, at), {});
+    });
+  });
+}
+
 void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index> batch,
                 Value target) {
+  fillPanels(e, panels, target);
   if (!isTransposed(e.block(), tensor))
     return packInOrder(e, panels, tensor, batch, target);
   Code &code = e.code();
@@ -210,20 +227,37 @@ void packPanels(Elements &e, const Panels &panels, Value tensor, ArrayRef<Index>
   });
 }
 
+void fillRow(Elements &e, const Panels &panels, Value row, Value length) {
+  Code &code = e.code();
+  if (panels.step == panels.depth)
+    return;
+  Value whole = code.mul(code.ceilDiv(length, code.lanes), code.number(code.lanes));
+  Value end = code.mul(code.ceilDiv(length, panels.step), code.number(panels.step));
+  Type factor = code.b.getI16Type();
+  code.forEach(whole, end, code.lanes, [&](Value k) {
+    code.storeLanes(factor, code.spread(code.integerOf(factor, 0)), row, k, {});
+  });
+}
+
 void copyRows(Elements &e, Value tensor, ArrayRef<Index> batch, ArrayRef<Value> rows,
               const Panels &panels, Value target, ArrayRef<Value> offsets) {
   Code &code = e.code();
+  Value zero = code.spread(code.constantOf(panels.element, 0));
   forLanes(e, code.number(0), e.kernel.dim(panels.rows), [&](Value k) {
     for (auto [row, offset] : llvm::zip(rows, offsets)) {
       Elements::Scope scope(e);
       Value value = e.at(tensor, matrixPlace(batch, e.uniform(row), {k, 1, {}}));
       value = code.spread(widen(e, value, panels.element));
+      if (e.mask && panels.step > panels.depth)
+        value = code.b.create<arith::SelectOp>(code.loc, e.mask, value, zero);
       if (panels.depth == 2)
         value = shortBits(code, value);
       code.storeLanes(getElementTypeOrSelf(value), value, code.at(target, panels.element, offset),
                       k, {});
     }
   });
+  for (Value offset : offsets)
+    fillRow(e, panels, code.at(target, panels.element, offset), e.kernel.dim(panels.rows));
 }
 
 } // namespace heddle::lower

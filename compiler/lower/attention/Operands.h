@@ -11,13 +11,14 @@ namespace heddle::lower {
 /// worker's scratch.
 struct Panels {
   Dim rows, columns;
-  int64_t vectors = 1, width = 16; // width = vectors * lanes
+  int64_t vectors = 1, width = 16; // vectors that have columns, and lanes
   Type element;                    // that its numbers are computed in
   int64_t depth = 1;               // 2: they are rounded to bf16, of which two fill a lane
+  int64_t step = depth;            // rows are filled up to a multiple of it, with zeros
 
   Dim count() const { return columns.ceilDiv(Dim(width)); }
   /// Lanes of a panel, and of all.
-  Dim stride() const { return rows.ceilDiv(Dim(depth)) * Dim(width); }
+  Dim stride() const { return rows.ceilDiv(Dim(step)) * Dim(step / depth * width); }
   Dim elements() const { return count() * stride(); }
 };
 
@@ -45,8 +46,10 @@ bool isRead(mlir::Block *group, Value value);
 void packPanels(Elements &elements, const Panels &panels, Value tensor, llvm::ArrayRef<Index> batch,
                 Value target);
 
+/// Fills a row of `length` factors, of which full vectors are there, up to a step of the panels.
+void fillRow(Elements &elements, const Panels &panels, Value row, Value length);
 /// Copies rows of the matrix at `batch`, in full vectors, each to its offset in `target`; for
-/// panels of depth 2 they are rounded to bf16.
+/// panels of depth 2 they are rounded to bf16, and filled up as these are.
 void copyRows(Elements &elements, Value tensor, llvm::ArrayRef<Index> batch,
               llvm::ArrayRef<Value> rows, const Panels &panels, Value target,
               llvm::ArrayRef<Value> offsets);

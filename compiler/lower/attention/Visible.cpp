@@ -296,11 +296,11 @@ Value Visibility::readMasks(Elements &e, Value firstRow, Value rows) {
   return least;
 }
 
-/// The panels that have the keys [low, high), in them exactly these, and the key that shares a lane
-/// with the first.
+/// The panels that have the keys [low, high), in them exactly these, and those that share a step of
+/// the products with the first.
 Keys Visibility::panelsOf(Value low, Value high) {
   Code &code = kernel.code();
-  low = code.sub(low, code.rem(low, code.number(layout.together)));
+  low = code.sub(low, code.rem(low, code.number(layout.step)));
   int64_t width = layout.keyPanels.width;
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }

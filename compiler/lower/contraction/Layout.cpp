@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kMatrixRows = 16; // and columns
+static constexpr int64_t kMatrixRows = 16;
 
 LogicalResult ProductLayout::prepare(ValueRange wanted) {
   std::string why;
@@ -27,10 +27,9 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   int64_t atOnce = schedule.knob("n", 3 * kernel.machine.lanes) / kernel.machine.lanes;
   vectors = std::max<int64_t>(1, atOnce / parts) * parts;
   panels = partColumns.ceilDiv(Dim(partWidth()));
-  auto fills = [](int64_t size) { return size == kMatrixRows || size == 2 * kMatrixRows; };
   bool areIntegers = depth == 4 && shape.aStep.isConstant(1);
   hasMatrices = mayHaveMatrices && (isShort() || areIntegers) && kernel.machine.hasMatrices &&
-                !shape.isCut() && fills(tileRows) && fills(panelWidth());
+                !shape.isCut() && program::MultiplyMatricesOp::fits(tileRows, panelWidth());
   if (tileRows >= kMatrixRows && !hasMatrices) // else sums would go to memory and back
     tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);

@@ -441,6 +441,7 @@ const Mechanism kAttention = {.name = "attention",
                               .check = fitsAttention,
                               .knobs = kKnobs,
                               .takesShort = true,
+                              .takesMatrices = true,
                               .takesRows = true};
 
 } // namespace heddle::mechanism

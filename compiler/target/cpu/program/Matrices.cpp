@@ -1,7 +1,8 @@
 // Matrices: products in the matrix registers of AMX.
 //
 // The registers hold 16 rows of 64 bytes. LLVM 19 assigns them, but MLIR 19 has no type for what
-// they hold, which a loop would have to carry; so the loop is written here, as assembly.
+// they hold, which a loop would have to carry; so the loop is written here, as assembly. A function
+// sets up the registers once, which takes longer than a dozen products.
 // (Intel Architecture Instruction Set Extensions Programming Reference, chapter 3.)
 
 #include "compiler/program/Dialect.h"
@@ -36,7 +37,8 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
   auto line = [&](const Twine &each) { text += (each + "\n").str(); };
   auto sums = [&](int64_t i, int64_t j) { return "%tmm" + std::to_string(i * across + j); };
   auto left = [&](int64_t i) { return "%tmm" + std::to_string(down * across + i); };
-  auto right = [&](int64_t j) { return "%tmm" + std::to_string(down * across + down + j); };
+  int64_t used = down * across + down;
+  auto right = [&](int64_t j) { return "%tmm" + std::to_string(used + j % (kRegisters - used)); };
   for (int64_t i = 0; i < down * across; ++i)
     line("tilezero " + sums(0, i));
   StringRef multiply = op.getKind() == program::DotKind::ShortFloats ? "tdpbf16ps "
@@ -84,8 +86,43 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
     for (int64_t j = 0; j < across; ++j)
       line("tilestored " + sums(i, j) + ", " +
            Twine(i * kRows * across * kRowBytes + j * kRowBytes) + "($4,$8)");
-  text += "tilerelease";
   return text;
+}
+
+/// Memory and registers that an instruction of AMX may change.
+static std::string clobbered() {
+  std::string text = ",~{memory}";
+  for (int64_t i = 0; i < kRegisters; ++i)
+    text += ",~{tmm" + std::to_string(i) + "}";
+  return text;
+}
+
+static void assemble(OpBuilder &b, Location loc, Type result, ValueRange operands,
+                     const Twine &text, const std::string &constraints) {
+  b.create<LLVM::InlineAsmOp>(loc, result, operands, text.str(), constraints,
+                              /*has_side_effects=*/true, /*is_align_stack=*/false,
+                              LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
+                              ArrayAttr());
+}
+
+void configureMatrices(func::FuncOp function, const Target &target) {
+  bool multiplies = false;
+  function.walk([&](program::MultiplyMatricesOp) { multiplies = true; });
+  if (!multiplies || !target.amx)
+    return;
+  OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
+  Location loc = function.getLoc();
+  SmallVector<int8_t> bytes = configuration();
+  auto type = VectorType::get(bytes.size(), b.getI8Type());
+  Value memory = b.create<LLVM::AllocaOp>(loc, pointerOf(b), type, numberOf(b, loc, 1));
+  Value constant =
+      b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
+  b.create<LLVM::StoreOp>(loc, constant, memory);
+  assemble(b, loc, Type(), memory, "ldtilecfg ($0)", "r" + clobbered());
+  function.walk([&](func::ReturnOp end) {
+    b.setInsertionPoint(end);
+    assemble(b, loc, Type(), {}, "tilerelease", clobbered().substr(1));
+  });
 }
 
 bool lowerMatrices(OpBuilder &b, Operation *op, const Target &target) {
@@ -93,37 +130,15 @@ bool lowerMatrices(OpBuilder &b, Operation *op, const Target &target) {
   if (!multiply || !target.amx)
     return false;
   Location loc = op->getLoc();
-  SmallVector<int8_t> bytes = configuration();
-  auto type = VectorType::get(bytes.size(), b.getI8Type());
-  Value memory;
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(
-        &op->getParentOfType<FunctionOpInterface>().getFunctionBody().front());
-    memory = b.create<LLVM::AllocaOp>(loc, pointerOf(b), type, numberOf(b, loc, 1));
-  }
-  Value constant =
-      b.create<arith::ConstantOp>(loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
-  b.create<LLVM::StoreOp>(loc, constant, memory);
-  auto assemble = [&](Type result, ValueRange operands, const Twine &text,
-                      const std::string &constraints) {
-    b.create<LLVM::InlineAsmOp>(loc, result, operands, text.str(), constraints,
-                                /*has_side_effects=*/true, /*is_align_stack=*/false,
-                                LLVM::AsmDialectAttr::get(b.getContext(), LLVM::AsmDialect::AD_ATT),
-                                ArrayAttr());
-  };
-  std::string clobbered = ",~{rax},~{rcx},~{rdx},~{memory},~{cc}";
-  for (int64_t i = 0; i < kRegisters; ++i)
-    clobbered += ",~{tmm" + std::to_string(i) + "}";
-  assemble(Type(), memory, "ldtilecfg ($0)", "r" + clobbered);
   int64_t columns = multiply.getColumns();
   Type pointer = pointerOf(b), changed = LLVM::LLVMStructType::getLiteral(
                                    b.getContext(), {pointer, pointer, b.getI64Type(), pointer});
-  assemble(changed,
+  assemble(b, loc, changed,
            {multiply.getResult(), multiply.getLeftPiece(), multiply.getLeftRow(),
             multiply.getSteps(), numberOf(b, loc, columns / kRows * kRowBytes), multiply.getLeft(),
             multiply.getRight(), multiply.getPieces(), multiply.getFetched()},
-           assemblyOf(multiply), "=&r,=&r,=&r,=&r,r,r,r,r,r,0,1,2,3" + clobbered);
+           assemblyOf(multiply),
+           "=&r,=&r,=&r,=&r,r,r,r,r,r,0,1,2,3,~{rax},~{rcx},~{rdx},~{cc}" + clobbered());
   return true;
 }
 

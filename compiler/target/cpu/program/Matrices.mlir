@@ -4,8 +4,8 @@
 
 // NONE: error: 'program.multiply_matrices' op has no instruction on x86-64-bf16
 
-// Two registers of the left factor and one of the right have two of sums; a line is fetched for each
-// product.
+// The registers are set up once in a function. Two of the left factor and one of the right have two
+// of sums; a line is fetched for each product.
 // CHECK-LABEL: func.func @multiply
 // CHECK: %[[SHAPES:.*]] = llvm.alloca
 // CHECK: llvm.inline_asm has_side_effects asm_dialect = att "ldtilecfg ($0)"{{.*}} %[[SHAPES]]
@@ -14,13 +14,25 @@
 // CHECK-SAME: tileloadd (%rax,$6), %tmm2\0Atileloadd 0($1,$8), %tmm4\0Atdpbf16ps %tmm4, %tmm2, %tmm0\0Aprefetcht1 0($3)
 // CHECK-SAME: tileloadd (%rdx,$6), %tmm3\0Atdpbf16ps %tmm4, %tmm3, %tmm1\0Aprefetcht1 64($3)
 // CHECK-SAME: addq $$64, %rax\0Aaddq $$1024, $1\0Aaddq $$128, $3
-// CHECK-SAME: tilestored %tmm0, 0($4,$8)\0Atilestored %tmm1, 1024($4,$8)\0Atilerelease
+// CHECK-SAME: tilestored %tmm0, 0($4,$8)\0Atilestored %tmm1, 1024($4,$8)\0A"
+// CHECK: llvm.inline_asm has_side_effects asm_dialect = att "tilerelease"
+// CHECK-NEXT: return
 func.func @multiply(%p: !program.ptr, %n: i64) {
   program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 2 from %p rows 32 columns 16
   return
 }
 
+// Four registers of sums leave three to the right factor.
+// CHECK-LABEL: func.func @wide
+// CHECK: tileloadd 128($1,$8), %tmm7\0Atdpbf16ps %tmm7, %tmm4, %tmm2\0Atileloadd 192($1,$8), %tmm5\0Atdpbf16ps %tmm5, %tmm4, %tmm3
+func.func @wide(%p: !program.ptr, %n: i64) {
+  program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 64
+  return
+}
+
 // CHECK-LABEL: func.func @bytes
+// CHECK-COUNT-1: ldtilecfg
+// CHECK-NOT: ldtilecfg
 // CHECK: tdpbssd %tmm2, %tmm1, %tmm0
 // CHECK: tdpbusd %tmm2, %tmm1, %tmm0
 func.func @bytes(%p: !program.ptr, %n: i64) {
