@@ -29,15 +29,21 @@ static double shareOf(const Choice &choice) {
 }
 
 /// The panels that all rows meet before the next ones. One, where many weights meet few rows, which
-/// the L2 keeps meanwhile: so they come from memory while others are multiplied. Else 0, as many as
-/// the L2 holds (bench/notes/2026-11-28-matrices.md).
+/// the L2 keeps meanwhile: so they come from memory while others are multiplied
+/// (bench/notes/2026-11-28-matrices.md). Else 0, as many as the L2 holds: so, too, where it holds
+/// all weights but not the results, whose strips of one panel are as many pages as rows
+/// (bench/notes/2026-11-28-bf16-elsewhere.md).
 static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group,
                          const program::Machine &machine) {
   constexpr int64_t kMostRows = 1024, kWeightBytes = 128 << 10;
   auto typical = [&](const graph::Dim &size) { return graph::typicalSize(group, size); };
   int64_t rows = typical(extents.batches * extents.rows);
+  int64_t weightBytes = typical(extents.depth * extents.columns) * 2;
   bool staysNear = rows <= kMostRows && typical(extents.depth) * rows * 2 <= machine.l2Bytes / 2;
-  return staysNear && typical(extents.depth * extents.columns) * 2 > kWeightBytes ? 1 : 0;
+  if (!staysNear || weightBytes <= kWeightBytes)
+    return 0;
+  bool areResultsFar = rows * typical(extents.columns) * 4 > machine.l2Bytes;
+  return areResultsFar && weightBytes <= machine.l2Bytes ? 0 : 1;
 }
 
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,

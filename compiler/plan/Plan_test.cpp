@@ -147,6 +147,8 @@ TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
   EXPECT_TRUE(large.isShort && large.knobs["m"] == 32 && large.knobs["n"] == 32);
   EXPECT_TRUE(small.isShort && small.knobs["m"] == 16 && small.knobs["n"] == 32);
   EXPECT_FALSE(first(128, 1).isShort); // 16 columns take as long as one
+  EXPECT_EQ(small.knobs["panels"], 1);
+  EXPECT_EQ(first(1024, 2048).knobs["panels"], 0); // strips of results would be pages apart
 }
 
 TEST_F(Plans, roundFactorsWhereAThresholdSaysSo) {
