@@ -123,6 +123,24 @@ def cases():
     ]
 
 
+def of_file(path, sizes):
+    """The case of an ONNX file, with random inputs; `sizes`: "NAME=N" for those that it leaves
+    open but for the first of an input, which is the batch."""
+    import onnx
+    from google.protobuf.message import DecodeError
+    from heddle.library import UsageError
+    from heddle.quantize.data import RandomInputs
+    from heddle.quantize.graph import Network
+
+    try:
+        network = Network(onnx.load(path, load_external_data=False), str(path), opset=None)
+        inputs = RandomInputs(network, sizes)
+        inputs.feed(1, np.random.default_rng(SEED))
+    except (UsageError, OSError, DecodeError) as reason:
+        raise Missing(f"{path}: {reason}") from reason
+    return Case(Path(path).stem, lambda: Path(path), inputs.feed)
+
+
 def find(name):
     """The case of that name."""
     known = {case.name: case for case in cases()}

@@ -35,6 +35,7 @@ SAMPLES = 16  # of calibration
 TOLERANCE = "1e-2"
 PEERS = ("ort", "openvino", "openvino-int8", "ort-int8", "nncf")
 COLUMNS = ("f32", "bf16", "mixed", "int8", *PEERS)
+UNCALIBRATED = ("f32", "bf16", "ort", "openvino")  # engines that need no samples
 
 
 def has_short():
@@ -65,11 +66,11 @@ def by_nncf(case, folder):
     return str(made)
 
 
-def contestants(case, folder, threads):
-    """({name: Engine}, {name: why it is not there})"""
+def contestants(case, folder, wanted):
+    """({name: Engine}, {name: why it is not there}) of those that are wanted."""
     known = engines()
     data = ["--tolerance", TOLERANCE, "--data", str(folder / "data")]
-    made, why = quantised(case, folder)
+    made, why = quantised(case, folder) if {*wanted} - {*UNCALIBRATED} else (None, "not wanted")
     found = {"f32": ("heddle", {}), "ort": ("onnxruntime", {}),
              "openvino": ("openvino", {"precision": "default"})}
     left = {}
@@ -85,12 +86,13 @@ def contestants(case, folder, threads):
             found[name] = (engine, {"model": made, "precision": "default"})
         else:
             left[name] = why
-    try:
-        found["nncf"] = ("openvino", {"model": by_nncf(case, folder), "precision": "default"})
-    except Exception as reason:  # noqa: BLE001: nncf's own, of many kinds
-        left["nncf"] = str(reason).strip().splitlines()[0][:200]
+    if "nncf" in wanted:
+        try:
+            found["nncf"] = ("openvino", {"model": by_nncf(case, folder), "precision": "default"})
+        except Exception as reason:  # noqa: BLE001: nncf's own, of many kinds
+            left["nncf"] = str(reason).strip().splitlines()[0][:200]
     return {name: dataclasses.replace(known[engine], name=name, options=options)
-            for name, (engine, options) in found.items()}, left
+            for name, (engine, options) in found.items() if name in wanted}, left
 
 
 class Contest(peers.Contest):
@@ -111,9 +113,9 @@ class Contest(peers.Contest):
         self.report[name]["error_of_outputs"] = worst
 
 
-def contest(case, batch, setting, folder):
+def contest(case, batch, setting, folder, wanted):
     """The report of each engine on a model; ratios are times over those of Heddle in f32."""
-    chosen, left = contestants(case, folder, setting.threads)
+    chosen, left = contestants(case, folder, wanted)
     with Contest(case, batch, setting) as run:
         expected = run.admit(chosen["ort"])
         if expected is None:
@@ -131,7 +133,7 @@ def contest(case, batch, setting, folder):
         for name, figures in rounds.figures(turns, "f32").items():
             run.report[name] |= figures
         return {**run.report, **{name: {"status": "failed", "error": why}
-                                 for name, why in left.items()}}
+                                 for name, why in left.items() if name in wanted}}
 
 
 def bench(case, batch, threads, options):
@@ -142,11 +144,11 @@ def bench(case, batch, threads, options):
     try:
         with tempfile.TemporaryDirectory() as folder:
             found = contest(case, batch, peers.Setting(threads, cores, options.limit, pace),
-                            Path(folder))
+                            Path(folder), {"ort", *options.engines})
     except cases.Missing as reason:
         print(f"  {reason}", flush=True)
         return None
-    for name in COLUMNS:
+    for name in options.engines:
         print(f"  {name:14}{_cell(found.get(name, {}))}", flush=True)
     result = {"model": case.name, "batch": batch, "threads": threads, "machine": tool.machine(),
               "engines": found}
@@ -182,19 +184,28 @@ QUESTIONS = {
         (("int8",), ("openvino-int8", "ort-int8", "nncf"))}
 
 
-def table(results):
+def table(results, columns):
     """Lines of Markdown: milliseconds, and the error of outputs."""
     rows = []
     for result in results:
-        cells = [result["engines"].get(name, {}) for name in COLUMNS]
+        cells = [result["engines"].get(name, {}) for name in columns]
         rows.append([f"{result['model']}, {result['batch']}", result["threads"], *(
             (f"{cell['median_ms']:.2f}" if "median_ms" in cell else "-")
             + (f" ({cell['error_of_outputs']:.1e})" if "error_of_outputs" in cell else "")
             for cell in cells)])
-    yield from report.table(["model, batch", "threads", *COLUMNS], rows)
+    yield from report.table(["model, batch", "threads", *columns], rows)
     yield ""
     for text, (ours, theirs) in QUESTIONS.items():
         yield f"{text}: {report.summary(list(ratios(results, ours, theirs)))}."
+
+
+def files(options):
+    """Cases of the files; those that cannot be had are named."""
+    for path in options.files:
+        try:
+            yield cases.of_file(path, options.dim)
+        except cases.Missing as reason:
+            print(reason, file=sys.stderr)
 
 
 def main(arguments=None):
@@ -202,6 +213,12 @@ def main(arguments=None):
     parser = argparse.ArgumentParser(prog="./dev bench precision",
                                      description=__doc__.splitlines()[0])
     parser.add_argument("--models", nargs="+", metavar="NAME", help="only these")
+    parser.add_argument("--files", nargs="+", default=[], metavar="MODEL.onnx",
+                        help="these, with random inputs, instead of models by name")
+    parser.add_argument("--dim", nargs="+", default=[], metavar="NAME=SIZE",
+                        help="sizes of random inputs that files leave open")
+    parser.add_argument("--engines", nargs="+", default=COLUMNS, choices=COLUMNS,
+                        help="only these, and ONNX Runtime in f32, the reference")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--batch", type=int, nargs="+", help="only these of a model's batches")
     parser.add_argument("--seconds", type=float, default=20, help="of timing a row (default 20)")
@@ -210,13 +227,13 @@ def main(arguments=None):
                         help="for an engine to compile, to load or to run once (default 300)")
     options = parser.parse_args(arguments)
     STORE.mkdir(parents=True, exist_ok=True)
-    wanted = [cases.find(name) for name in options.models or ()] or [
+    wanted = [cases.find(name) for name in options.models or ()] + list(files(options)) or [
         case for case in cases.cases() if not case.quantised]
     results = [bench(case, batch, threads, options) for threads in options.threads
                for case in wanted for batch in options.batch or case.batches]
     results = [result for result in results if result]
     print(f"\n`./dev bench precision`: milliseconds (error); {tool.machine()}.", "",
-          *table(results), sep="\n")
+          *table(results, options.engines), sep="\n")
     return 0 if results else 1
 
 

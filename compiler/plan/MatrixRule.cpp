@@ -32,16 +32,32 @@ static double shareOf(const Choice &choice) {
   return std::max(kLeast, (tile + 2) * (tile + 2) / (kTaps * tile * tile));
 }
 
+/// Whether tiles read the rows of a left operand where they lie: whole steps of such registers,
+/// that are neighbours in memory. Others are packed by each tile for each chunk of panels.
+static bool readsRows(Operation *product, const mechanism::Extents &extents) {
+  constexpr int64_t kStep = 32;
+  auto matmul = dyn_cast<graph::MatmulOp>(product);
+  graph::TransposeOp left = matmul ? mechanism::transposedLeft(matmul) : graph::TransposeOp();
+  return extents.depth.floorDiv(extents.taps).mod(graph::Dim(kStep)).isConstant(0) &&
+         (!left || left.getPermutation().back() == int64_t(left.getPermutation().size()) - 1);
+}
+
 /// The panels that all rows meet before the next ones. One, where many weights meet few rows, which
-/// the L2 keeps meanwhile: so they come from memory while others are multiplied. Else 0, as many as
-/// the L2 holds (bench/notes/2026-11-28-matrices.md).
-static int64_t panelsFor(const mechanism::Extents &extents, graph::GroupOp group,
-                         const program::Machine &machine) {
+/// the L2 keeps meanwhile: so they come from memory while others are multiplied
+/// (bench/notes/2026-11-28-matrices.md). Else 0, as many as the L2 holds: so, too, where it holds
+/// all weights but not the results, whose strips of one panel are as many pages as rows, and where
+/// tiles pack rows, for each chunk anew (bench/notes/2026-11-28-bf16-elsewhere.md).
+static int64_t panelsFor(Operation *product, const mechanism::Extents &extents,
+                         graph::GroupOp group, const program::Machine &machine) {
   constexpr int64_t kMostRows = 1024, kWeightBytes = 128 << 10;
   auto typical = [&](const graph::Dim &size) { return graph::typicalSize(group, size); };
   int64_t rows = typical(extents.batches * extents.rows);
+  int64_t weightBytes = typical(extents.depth * extents.columns) * 2;
   bool staysNear = rows <= kMostRows && typical(extents.depth) * rows * 2 <= machine.l2Bytes / 2;
-  return staysNear && typical(extents.depth * extents.columns) * 2 > kWeightBytes ? 1 : 0;
+  if (!staysNear || weightBytes <= kWeightBytes || !readsRows(product, extents))
+    return 0;
+  bool areResultsFar = rows * typical(extents.columns) * 4 > machine.l2Bytes;
+  return areResultsFar && weightBytes <= machine.l2Bytes ? 0 : 1;
 }
 
 /// Whether keys and values of an attention cost more to be packed than to be multiplied.
@@ -99,7 +115,7 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
   choice.knobs["m"] = m;
   choice.knobs["n"] = n;
   if (const warehouse::Knob *panels = card->knob("panels"))
-    choice.knobs["panels"] = panels->atMost(panelsFor(extents, group, machine));
+    choice.knobs["panels"] = panels->atMost(panelsFor(*product, extents, group, machine));
   choice.versions.clear();
   choice.isShort = true;
   return true;

@@ -39,8 +39,17 @@ protected:
       : cards((context.loadDialect<graph::GraphDialect, func::FuncDialect>(),
                llvm::cantFail(warehouse::Warehouse::load(context)))) {}
 
-  func::FuncOp product(int64_t m = 128, int64_t n = 256) {
+  func::FuncOp product(int64_t m = 128, int64_t n = 256, int64_t k = 64, bool isTurned = false) {
     std::string text = kProduct.str();
+    auto replace = [&](StringRef from, const char *to) {
+      text.replace(text.find(from), from.size(), to);
+    };
+    if (isTurned) {
+      replace("%x: tensor<MxKxf32>", "%x: tensor<KxMxf32>");
+      replace("%d = graph.matmul %x",
+              "%t = graph.transpose %x {permutation = array<i64: 1, 0>}"
+              " : (tensor<KxMxf32>) -> tensor<MxKxf32>\n%d = graph.matmul %t");
+    }
     auto fill = [&](const char *hole, int64_t size) {
       for (size_t at; (at = text.find(hole)) != std::string::npos;)
         text.replace(at + 1, 1, std::to_string(size));
@@ -50,7 +59,7 @@ protected:
     for (const char *hole : {"<Nx", "xNx"})
       fill(hole, n);
     for (const char *hole : {"<Kx", "xKx"})
-      fill(hole, 64);
+      fill(hole, k);
     module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text;
     return module->lookupSymbol<func::FuncOp>("main");
@@ -140,13 +149,17 @@ TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
   program::Machine machine;
   machine.shortFloats = program::ShortFloats::Native;
   machine.hasMatrices = true;
-  auto first = [&](int64_t m, int64_t n) {
-    return llvm::cantFail(chosen(product(m, n), shortly, machine)).groups[0];
+  auto first = [&](int64_t m, int64_t n, int64_t k = 64, bool isTurned = false) {
+    return llvm::cantFail(chosen(product(m, n, k, isTurned), shortly, machine)).groups[0];
   };
   plan::GroupPlan large = first(128, 256), small = first(16, 4096);
   EXPECT_TRUE(large.isShort && large.knobs["m"] == 32 && large.knobs["n"] == 32);
   EXPECT_TRUE(small.isShort && small.knobs["m"] == 16 && small.knobs["n"] == 32);
   EXPECT_FALSE(first(128, 1).isShort); // 16 columns take as long as one
+  EXPECT_EQ(first(128, 768, 768).knobs["panels"], 1);
+  EXPECT_EQ(first(128, 768, 776).knobs["panels"], 0); // each tile packs its rows, of broken steps
+  EXPECT_EQ(first(128, 768, 768, /*isTurned=*/true).knobs["panels"], 0); // or from columns
+  EXPECT_EQ(first(1024, 2048).knobs["panels"], 0); // strips of results would be pages apart
 }
 
 /// Gates have a register of columns of each part.

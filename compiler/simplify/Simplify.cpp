@@ -16,7 +16,15 @@ namespace {
 
 constexpr int kRounds = 4;
 
-/// Runs the rules that feed each other until the graph stays as it was.
+/// How many ops give sizes that are known only at run time.
+static int64_t openSizes(Operation *module) {
+  int64_t count = 0;
+  module->walk([&](Operation *op) { count += graph::bindsSizes(op); });
+  return count;
+}
+
+/// Runs the rules that feed each other until the graph stays as it was, or for so many rounds after
+/// the last one that settled sizes: those that follow from them are settled later.
 struct FixpointPass : impl::FixpointPassBase<FixpointPass> {
   using FixpointPassBase::FixpointPassBase;
 
@@ -34,13 +42,18 @@ struct FixpointPass : impl::FixpointPassBase<FixpointPass> {
     round.addPass(createFoldPass({foldLimitBytes}));
     round.addPass(createCSEPass());
     OperationFingerPrint before(getOperation());
-    for (int i = 0; i < kRounds; ++i) {
+    int64_t open = openSizes(getOperation());
+    for (int left = kRounds; left > 0; --left) {
       if (failed(runPipeline(round, getOperation())))
         return signalPassFailure();
       OperationFingerPrint after(getOperation());
       if (after == before)
         return;
       before = after;
+      int64_t stillOpen = openSizes(getOperation());
+      if (stillOpen < open)
+        left = kRounds + 1;
+      open = stillOpen;
     }
   }
 };

@@ -5,10 +5,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 from bench.models.sources import Missing
-from bench.peers import agreement, bench, rounds, table
+from bench.peers import agreement, bench, cases, rounds, table
 from bench.peers.cases import Case
 from bench.peers.engines import Engine
 from bench.peers.job import Job
@@ -168,3 +169,18 @@ def test_the_readme_needs_its_markers():
         table.replace("no numbers here", "table")
     text = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"
     assert table.replace(text, "new") == f"before\n{table.BEGIN}\nnew\n{table.END}\nafter"
+
+
+def test_files_from_anywhere_have_random_inputs_of_their_tables(tmp_path):
+    path = tmp_path / "rows.onnx"
+    path.write_bytes(onnx.parser.parse_model("""<ir_version: 10, opset_import: ["" : 17]>
+        rows (int64[batch, words] ids) => (float[batch, words, 1] y)
+        <float[3, 1] table = {1, 2, 3}> { y = Gather(table, ids) }""").SerializeToString())
+    case = cases.of_file(path, ["words=50"])
+    ids = case.make_feeds(2)["ids"]
+    assert (case.name, ids.shape, {*ids.flat}) == ("rows", (2, 50), {0, 1, 2})
+    with pytest.raises(Missing, match=r"'ids' is int64\[batch, words\], whose size 'words' is"):
+        cases.of_file(path, [])
+    path.write_bytes(b"\x08no model")
+    with pytest.raises(Missing, match="rows.onnx"):
+        cases.of_file(path, [])

@@ -139,9 +139,10 @@ class Samples:
 
     def __init__(self, feeds, network, settings, folder):
         """Checks all of them; what can be read once only is kept in `folder`."""
-        self.inputs, self.settings, self.folder = inputs_of(network), settings, folder
+        self.settings, self.folder = settings, folder
+        self._random = RandomInputs(network, settings.dim)
+        self.inputs = self._random.inputs
         self.is_random = feeds is None
-        self._bounds = _bounds(network)
         self._source = self._sources(feeds)
         if isinstance(feeds, Iterator):
             self._keep()
@@ -208,29 +209,9 @@ class Samples:
         return read
 
     def _drawn(self):
-        """Random samples: normal numbers, and indices that tables of the model have."""
-        sizes = {name: int(number) for name, _, number in
-                 (size.partition("=") for size in self.settings.dim)}
         random = np.random.default_rng(0)
         for number in range(RANDOM):
-            yield f"random sample {number}", {
-                each.name: self._random(random, each, sizes) for each in self.inputs}
-
-    def _random(self, random, each, sizes):
-        shape = []
-        for place, size in enumerate(each.dims):
-            if not isinstance(size, int) and size not in sizes and place:
-                raise UsageError(f"random inputs: '{each.name}' is {each}, whose size "
-                                 f"'{size or place}' is open; --dim {size or 'NAME'}=N says it, or "
-                                 "--data gives samples")
-            shape.append(size if isinstance(size, int) else sizes.get(size, self.settings.batch))
-        dtype = numpy_dtype(each.dtype)
-        if dtype.kind == "f":
-            return random.standard_normal(shape).astype(dtype)
-        if dtype.kind in "iub":
-            return random.integers(0, self._bounds.get(each.name, 2), shape).astype(dtype)
-        raise UsageError(f"random inputs: '{each.name}' is {each}, for which none are drawn; "
-                         "--data gives samples")
+            yield f"random sample {number}", self._random.feed(self.settings.batch, random)
 
     def calibrating(self):
         """Feeds to calibrate with."""
@@ -253,6 +234,36 @@ class Samples:
     def _is_held(self, number):
         every = min(self.count, HELD)
         return self.has_held and number % every == every - 1
+
+
+class RandomInputs:
+    """Random inputs of a network: normal numbers, and indices that its tables have."""
+
+    def __init__(self, network, sizes):
+        """`sizes`: "NAME=N" for those that the network leaves open; the first is the batch."""
+        self.inputs, self.bounds = inputs_of(network), _bounds(network)
+        self.sizes = {name: int(number) for name, _, number in
+                      (size.partition("=") for size in sizes)}
+
+    def feed(self, batch, random):
+        """The next sample."""
+        return {each.name: self._array(each, batch, random) for each in self.inputs}
+
+    def _array(self, each, batch, random):
+        shape = []
+        for place, size in enumerate(each.dims):
+            if not isinstance(size, int) and size not in self.sizes and place:
+                raise UsageError(f"random inputs: '{each.name}' is {each}, whose size "
+                                 f"'{size or place}' is open; --dim {size or 'NAME'}=N says it, or "
+                                 "--data gives samples")
+            shape.append(size if isinstance(size, int) else self.sizes.get(size, batch))
+        dtype = numpy_dtype(each.dtype)
+        if dtype.kind == "f":
+            return random.standard_normal(shape).astype(dtype)
+        if dtype.kind in "iub":
+            return random.integers(0, self.bounds.get(each.name, 2), shape).astype(dtype)
+        raise UsageError(f"random inputs: '{each.name}' is {each}, for which none are drawn; "
+                         "--data gives samples")
 
 
 def _bounds(network):
