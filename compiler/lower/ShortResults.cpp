@@ -66,7 +66,8 @@ private:
     bool isChanged = true;
     while (isChanged) {
       isChanged = false;
-      for (Value value : llvm::reverse(llvm::to_vector(stored))) {
+      SmallVector<Value> values(stored.begin(), stored.end());
+      for (Value value : llvm::reverse(values)) {
         Operation *op = value.getDefiningOp();
         bool isMade = !isView(op) || stored.contains(op->getOperand(0));
         if (isMade && isReadRounded(value))

@@ -12,8 +12,13 @@ using namespace mlir;
 namespace heddle::lower {
 
 void Contraction::emitOperands(bool mayPackInTasks) {
-  left.emitPhase();
   right = rightOperandOf(layout, band, mayPackInTasks);
+  if (mayPackInTasks && right->scratch() == RightOperand::Scratch::None) {
+    left.chooseStrips();
+    constexpr int64_t kLine = 64; // bytes
+    matrices.scratchBegin = left.stripBytes().ceilDiv(Dim(kLine)) * Dim(kLine);
+  }
+  left.emitPhase();
   right->prepare();
 }
 
@@ -109,7 +114,8 @@ Contraction::Place Contraction::placeOf(Elements &e, Value outer) {
 }
 
 /// A tile of `count` rows in registers that hold matrices. Weights come from memory: where few
-/// tiles share a chunk of panels, each fetches its part of the next chunk.
+/// tiles share a chunk of panels, each fetches its part of the next chunk, if the L2 has room for
+/// both.
 void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value count,
                                  Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
@@ -121,8 +127,10 @@ void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value
   Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(width));
   Value panels = kernel.dim(layout.panels), weights = right->constant();
   int64_t tiles = graph::typicalSize(shape.root, tiling.outer * tiling.count);
-  int64_t lines =
-      weights && tiles <= width ? llvm::divideCeil(width, std::max<int64_t>(1, tiles)) : 0;
+  int64_t panelBytes =
+      graph::typicalSize(shape.root, layout.panelRows()) * width * layout.elementBytes();
+  bool isFetched = weights && tiles <= width && panelBytes <= kernel.machine.l2Bytes / 4;
+  int64_t lines = isFetched ? llvm::divideCeil(width, std::max<int64_t>(1, tiles)) : 0;
   Value tile = code.add(code.mul(outer, kernel.dim(tiling.count)),
                         code.div(firstRow, code.number(layout.tileRows)));
   Value before = code.mul(tile, code.sub(endPanel, firstPanel)); // parts of other tiles
@@ -270,10 +278,27 @@ void Contraction::emitTileAt(Elements &e, const Tiling &tiling, Value outer, Val
 void Contraction::emitTiles(Elements &e, const Tiling &tiling, Value first, Value end,
                             Value firstPanel, Value endPanel) {
   Code &code = kernel.code();
-  code.forEach(first, end, 1, [&](Value number) {
-    Value tile = code.rem(number, kernel.dim(tiling.count));
-    Value outer = code.div(number, kernel.dim(tiling.count));
-    emitTileAt(e, tiling, outer, tile, firstPanel, endPanel);
+  auto emitAll = [&](Value first, Value end) {
+    code.forEach(first, end, 1, [&](Value number) {
+      Value tile = code.rem(number, kernel.dim(tiling.count));
+      Value outer = code.div(number, kernel.dim(tiling.count));
+      emitTileAt(e, tiling, outer, tile, firstPanel, endPanel);
+    });
+  };
+  if (!left.isInStrips())
+    return emitAll(first, end);
+  Value count = kernel.dim(tiling.count), lines = kernel.dim(layout.runs[1].extent);
+  Value firstLine = code.div(first, count), one = code.number(1);
+  Value endLine = code.add(code.div(code.sub(end, one), count), one);
+  Value endImage = code.add(code.div(code.sub(endLine, one), lines), one);
+  code.forEach(code.div(firstLine, lines), endImage, 1, [&](Value image) {
+    Value start = code.max(firstLine, code.mul(image, lines));
+    Value stop = code.min(endLine, code.mul(code.add(image, one), lines));
+    code.forEach(start, stop, left.linesOfStrip(), [&](Value line) {
+      Value next = code.min(code.add(line, code.number(left.linesOfStrip())), stop);
+      left.copyStrip(e, line, next);
+      emitAll(code.max(first, code.mul(line, count)), code.min(end, code.mul(next, count)));
+    });
   });
 }
 
@@ -348,7 +373,7 @@ void Contraction::emitProducts() {
         emit);
   });
   Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
-  Dim scratch = layout.hasMatrices ? matrices.scratchBytes()
+  Dim scratch = layout.hasMatrices ? matrices.scratchBegin + matrices.scratchBytes()
                 : isDecoded        ? chunk * panelBytes
                                    : Dim(0);
   kernel.endPhase(chunks * blocks, layout.work(), scratch);

@@ -8,6 +8,7 @@
 #include "compiler/lower/contraction/Left.h"
 
 #include "compiler/estimate/Thresholds.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/contraction/Microkernel.h"
 #include "compiler/lower/elements/Definitions.h"
 
@@ -16,11 +17,15 @@ using namespace mlir;
 namespace heddle::lower {
 
 Value LeftOperand::pointer() {
+  if (strip)
+    return strip;
   int64_t copy = tiles >= 0 ? tiles : border;
   return copy >= 0 ? kernel.temporary(copy) : kernel.pointer(shape.a);
 }
 
 void LeftOperand::emitPhase() {
+  if (stripLines)
+    return; // tasks copy them
   if (shape.needsBorder)
     emitBorders();
   else if (layout.hasMatrices && !layout.readsMatrices())
@@ -78,71 +83,128 @@ void LeftOperand::emitConversion() {
   kernel.endPhase(count.ceilDiv(Dim(size)), count.floorDiv(Dim(kernel.machine.lanes)));
 }
 
-/// Copies the image into the middle of a zeroed one, a row of pixels a task. What is read after
+/// Sizes of the image with its borders.
+DimVector LeftOperand::paddedDims() const {
+  DimVector padded = graph::dimsOf(cast<graph::ConvOp>(shape.root).getX());
+  for (size_t d = 0; d < shape.low.size(); ++d)
+    padded[d + 1] = padded[d + 1] + Dim(shape.low[d] + shape.high[d]);
+  return padded;
+}
+
+/// Elements of a line of pixels, with its borders.
+Dim LeftOperand::lineLength() const {
+  DimVector padded = paddedDims();
+  return padded[padded.size() - 2] * padded.back();
+}
+
+/// Copies the image into the middle of a zeroed one, a line of pixels a task. What is read after
 /// the last element, up to the next 4 bytes, is there.
 void LeftOperand::emitBorders() {
-  auto conv = cast<graph::ConvOp>(shape.root);
-  DimVector x = graph::dimsOf(conv.getX());
-  size_t spatial = x.size() - 2;
-  DimVector padded(x);
-  for (size_t d = 0; d < spatial; ++d)
-    padded[d + 1] = x[d + 1] + Dim(shape.low[d] + shape.high[d]);
+  DimVector padded = paddedDims();
   border = kernel.addTemporary(copyBytes(graph::elementCount(padded)));
   kernel.beginPhase();
   Elements e(kernel, layout.group);
-  Code &code = kernel.code();
-  Dim tasks = graph::elementCount(ArrayRef<Dim>(padded).take_front(spatial));
-  Dim rowLength = padded[spatial] * padded.back();
+  Dim tasks = graph::elementCount(ArrayRef<Dim>(padded).drop_back(2));
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    Value target = kernel.temporary(border), source = kernel.pointer(shape.a);
-    Value start = code.mul(task, kernel.dim(rowLength));
-    Type from = graph::storageOf(shape.a);
-    Value zero = converted(code.spread(code.constantOf(from, 0)));
-    auto clear = [&](Value low, Value high) {
-      forLanes(e, low, high, [&](Value i) {
-        code.storeLanes(element, zero, target, code.add(start, i), e.mask);
-      });
-    };
-    // The place of this row in the image, if it is inside.
-    Value rest = task, isInside, place = code.number(0);
-    SmallVector<Value> index(spatial);
-    for (size_t i = spatial; i-- > 0;) {
-      Value extent = kernel.dim(padded[i]);
-      index[i] = i == 0 ? rest : code.rem(rest, extent);
-      if (i > 0)
-        rest = code.div(rest, extent);
-    }
-    for (size_t i = 0; i < spatial; ++i) {
-      Value at = i == 0 ? index[i] : code.sub(index[i], code.number(shape.low[i - 1]));
-      if (i > 0)
-        isInside = code.both(isInside, inside(e, e.uniform(at), kernel.dim(x[i])));
-      place = code.add(code.mul(place, kernel.dim(x[i])), at);
-    }
-    if (!isInside)
-      isInside = code.integerOf(code.b.getI1Type(), 1);
-    code.choose(
-        isInside, TypeRange(),
-        [&] {
-          Value channels = kernel.dim(x.back());
-          Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
-          Value count = kernel.dim(x[spatial] * x.back());
-          Value first = code.mul(place, count), end = code.add(left, count);
-          clear(code.number(0), left);
-          forLanes(e, code.number(0), count, [&](Value i) {
-            Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
-            Value at = code.add(start, code.add(left, i));
-            code.storeLanes(element, converted(value), target, at, e.mask);
-          });
-          clear(end, kernel.dim(rowLength));
-          return Values();
-        },
-        [&] {
-          clear(code.number(0), kernel.dim(rowLength));
-          return Values();
-        });
+    Value start = kernel.code().mul(task, kernel.dim(lineLength()));
+    copyLine(e, task, kernel.temporary(border), start);
   });
-  kernel.endPhase(tasks, tasks * rowLength);
+  kernel.endPhase(tasks, tasks * lineLength());
+}
+
+/// Copies a line of the image with borders to the elements of `target` from `start` on.
+void LeftOperand::copyLine(Elements &e, Value line, Value target, Value start) {
+  Code &code = kernel.code();
+  DimVector x = graph::dimsOf(cast<graph::ConvOp>(shape.root).getX()), padded = paddedDims();
+  size_t spatial = shape.low.size();
+  Value source = kernel.pointer(shape.a), length = kernel.dim(lineLength());
+  Type from = graph::storageOf(shape.a);
+  Value zero = converted(code.spread(code.constantOf(from, 0)));
+  auto clear = [&](Value low, Value high) {
+    forLanes(e, low, high,
+             [&](Value i) { code.storeLanes(element, zero, target, code.add(start, i), e.mask); });
+  };
+  // The place of this line in the image, if it is inside.
+  Value rest = line, isInside, place = code.number(0);
+  SmallVector<Value> index(spatial);
+  for (size_t i = spatial; i-- > 0;) {
+    Value extent = kernel.dim(padded[i]);
+    index[i] = i == 0 ? rest : code.rem(rest, extent);
+    if (i > 0)
+      rest = code.div(rest, extent);
+  }
+  for (size_t i = 0; i < spatial; ++i) {
+    Value at = i == 0 ? index[i] : code.sub(index[i], code.number(shape.low[i - 1]));
+    if (i > 0)
+      isInside = code.both(isInside, inside(e, e.uniform(at), kernel.dim(x[i])));
+    place = code.add(code.mul(place, kernel.dim(x[i])), at);
+  }
+  if (!isInside)
+    isInside = code.integerOf(code.b.getI1Type(), 1);
+  code.choose(
+      isInside, TypeRange(),
+      [&] {
+        Value channels = kernel.dim(x.back());
+        Value left = code.mul(channels, code.number(shape.low[spatial - 1]));
+        Value count = kernel.dim(x[spatial] * x.back());
+        Value first = code.mul(place, count), end = code.add(left, count);
+        clear(code.number(0), left);
+        forLanes(e, code.number(0), count, [&](Value i) {
+          Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
+          Value at = code.add(start, code.add(left, i));
+          code.storeLanes(element, converted(value), target, at, e.mask);
+        });
+        clear(end, length);
+        return Values();
+      },
+      [&] {
+        clear(code.number(0), length);
+        return Values();
+      });
+}
+
+/// Lines of the image that the taps of a line of the result reach over.
+int64_t LeftOperand::linesOfTaps() const {
+  auto conv = cast<graph::ConvOp>(shape.root);
+  return (*graph::dimsOf(conv.getW())[2].constant() - 1) * conv.getDilations()[0] + 1;
+}
+
+void LeftOperand::chooseStrips() {
+  auto conv = dyn_cast<graph::ConvOp>(shape.root);
+  bool hasLines = conv && shape.needsBorder && shape.low.size() == 2 && layout.runs.size() == 3;
+  if (!hasLines || !layout.hasMatrices || !shape.groups.isConstant(1))
+    return;
+  int64_t l2 = kernel.machine.l2Bytes;
+  Dim bytes(layout.elementBytes());
+  auto typical = [&](const Dim &count) { return graph::typicalSize(conv, count * bytes, 1); };
+  if (typical(graph::elementCount(paddedDims())) <= l2 / 2)
+    return;
+  int64_t most = l2 / 4 / std::max<int64_t>(1, typical(lineLength()));
+  stripLines = std::max<int64_t>(1, (most - linesOfTaps()) / conv.getStrides()[0] + 1);
+}
+
+Dim LeftOperand::stripBytes() const {
+  if (!stripLines)
+    return Dim(0);
+  int64_t stride = cast<graph::ConvOp>(shape.root).getStrides()[0];
+  Dim lines = Dim::min(Dim((stripLines - 1) * stride + linesOfTaps()), paddedDims()[1]);
+  return copyBytes(lineLength() * lines);
+}
+
+void LeftOperand::copyStrip(Elements &e, Value line, Value end) {
+  Code &code = kernel.code();
+  auto conv = cast<graph::ConvOp>(shape.root);
+  Value stride = code.number(conv.getStrides()[0]), length = kernel.dim(lineLength());
+  Value extent = kernel.dim(layout.runs[1].extent), image = code.div(line, extent);
+  Value first = code.add(code.mul(image, kernel.dim(paddedDims()[1])),
+                         code.mul(code.rem(line, extent), stride));
+  Value more = code.mul(code.sub(code.sub(end, line), code.number(1)), stride);
+  code.forEach(code.number(0), code.add(more, code.number(linesOfTaps())), 1, [&](Value i) {
+    Elements::Scope scope(e);
+    copyLine(e, code.add(first, i), kernel.scratch(), code.mul(i, length));
+  });
+  strip = code.at(kernel.scratch(), element, code.sub(code.number(0), code.mul(first, length)));
 }
 
 /// Rows that are copied at once, at least those of a tile.

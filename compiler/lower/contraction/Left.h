@@ -17,7 +17,17 @@ public:
 
   Value pointer();
   /// Whether it is a copy with borders, or converted.
-  bool isConverted() const { return border >= 0; }
+  bool isConverted() const { return border >= 0 || stripLines > 0; }
+  /// Lets tasks copy the lines of an image that they multiply, with borders, to the begin of the
+  /// worker's scratch, where a copy of all would leave the L2.
+  void chooseStrips();
+  bool isInStrips() const { return stripLines > 0; }
+  /// Lines of the result at a time.
+  int64_t linesOfStrip() const { return stripLines; }
+  Dim stripBytes() const;
+  /// Copies what lines [line, end) of the result need, which are of one image: pointer() is that of
+  /// an image whose lines these are.
+  void copyStrip(Elements &e, Value line, Value end);
   /// Whether tiles read copies of their own: one step after the other, the rows of each side by
   /// side.
   bool isTiled() const { return !shape.aStep.isConstant(1); }
@@ -33,6 +43,10 @@ private:
   Value numberAt(Value outer, Value tile);
   Value copied(Value from, Value k, Value count);
   Value converted(Value lanes);
+  DimVector paddedDims() const;
+  Dim lineLength() const;
+  int64_t linesOfTaps() const;
+  void copyLine(Elements &e, Value line, Value target, Value start);
   void emitBorders();
   void emitConversion();
   void emitTiles();
@@ -42,6 +56,8 @@ private:
   const ProductShape &shape;
   const Type &element;
   int64_t border = -1, tiles = -1; // temporaries
+  int64_t stripLines = 0;
+  Value strip; // in the code of a task
 };
 
 } // namespace heddle::lower
