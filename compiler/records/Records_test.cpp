@@ -472,6 +472,23 @@ TEST_F(Groups, RoundFactorsWhereBothWereMeasured) {
   EXPECT_EQ(choiceOf(false).knobs.at("m"), 4);
 }
 
+TEST_F(Groups, LeaveMatricesToTheRuleUntilTheyWereMeasured) {
+  graph::GroupOp group = product();
+  auto records = llvm::cantFail(Records::open(path, Access::Write));
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  machine.hasMatrices = true;
+  records::RecordedChooser chooser(*records, "cpu", 2, byRule, &shortly);
+  int64_t byDefault = chosen(group, *records).knobs.at("m");
+  Record vectors = measured(group, byDefault, 0.5);
+  vectors.isShort = true;
+  llvm::cantFail(records->add(vectors));
+  plan::Choice choice = llvm::cantFail(chooser.choose(group, cards.offer(group), machine));
+  EXPECT_TRUE(choice.isShort);
+  EXPECT_EQ(choice.knobs.at("m"), 32);
+}
+
 TEST_F(Groups, KeepF32WhereBf16WasNoFaster) {
   auto isShort = [&](std::function<void(Record &)> change) {
     llvm::sys::fs::remove(path);
