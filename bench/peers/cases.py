@@ -136,7 +136,7 @@ def of_file(path, sizes):
         network = Network(onnx.load(path, load_external_data=False), str(path), opset=None)
         inputs = RandomInputs(network, sizes)
         inputs.feed(1, np.random.default_rng(SEED))
-    except (UsageError, OSError, DecodeError) as reason:
+    except (UsageError, OSError, DecodeError, ValueError) as reason:
         raise Missing(f"{path}: {reason}") from reason
     return Case(Path(path).stem, lambda: Path(path), inputs.feed)
 

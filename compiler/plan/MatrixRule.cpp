@@ -52,12 +52,13 @@ static int64_t panelsFor(Operation *product, const mechanism::Extents &extents,
   constexpr int64_t kMostRows = 1024, kWeightBytes = 128 << 10;
   auto typical = [&](const graph::Dim &size) { return graph::typicalSize(group, size); };
   int64_t rows = typical(extents.batches * extents.rows);
-  int64_t weightBytes = typical(extents.depth * extents.columns) * 2;
   bool staysNear = rows <= kMostRows && typical(extents.depth) * rows * 2 <= machine.l2Bytes / 2;
-  if (!staysNear || weightBytes <= kWeightBytes || !readsRows(product, extents))
+  if (!staysNear || !readsRows(product, extents))
     return 0;
+  int64_t weightBytes = typical(extents.depth * extents.columns) * 2;
   bool areResultsFar = rows * typical(extents.columns) * 4 > machine.l2Bytes;
-  return areResultsFar && weightBytes <= machine.l2Bytes ? 0 : 1;
+  bool areMany = weightBytes > (areResultsFar ? machine.l2Bytes : kWeightBytes);
+  return areMany ? 1 : 0;
 }
 
 /// Whether keys and values of an attention cost more to be packed than to be multiplied.

@@ -65,8 +65,8 @@ static plan::Choice bestBySizes(ArrayRef<Record> records, ArrayRef<warehouse::Of
   return decide(base, symbols, points);
 }
 
-bool hasTriedShort(ArrayRef<Record> records, const plan::Choice &base) {
-  std::string baseText = textOf(base), text = textOf(shortened(base));
+bool hasTried(ArrayRef<Record> records, const plan::Choice &base, const plan::Choice &other) {
+  std::string baseText = textOf(base), text = textOf(other);
   return llvm::any_of(records, [&](const Record &record) {
     return record.base == baseText && textOf(record) == text &&
            (record.isConfirmed || record.speedup < kClearly);
@@ -133,13 +133,16 @@ llvm::Expected<plan::Choice> RecordedChooser::choose(graph::GroupOp group,
   if (!shortly)
     llvm::erase_if(*known, [](const Record &record) { return record.isShort; });
   std::string why;
-  if (shortly && hasTriedShort(*known, *base)) {
-    why = "both were measured";
-  } else if (shortly) {
+  if (shortly) {
     auto byRule = shortly->choose(group, offers, machine);
-    if (!byRule || byRule->isShort)
+    if (!byRule)
       return byRule;
-    why = byRule->whyPrecision;
+    if (hasTried(*known, *base, byRule->isShort ? *byRule : shortened(*base)))
+      why = "both were measured";
+    else if (byRule->isShort)
+      return byRule;
+    else
+      why = byRule->whyPrecision;
   }
   plan::Choice best =
       bestOf(*known, offers, *base, mayVary(group) ? key.symbols : std::vector<std::string>());

@@ -10,9 +10,9 @@ namespace heddle::records {
 /// The sizes at which it was measured; nullopt if they are not `count` numbers.
 std::optional<std::vector<int64_t>> sizesOf(const Record &record, size_t count);
 
-/// Whether bf16 was tried for the group beside this choice of f32: at length, or it was not clearly
-/// faster at a look, or failed.
-bool hasTriedShort(llvm::ArrayRef<Record> records, const plan::Choice &base);
+/// Whether the other choice, of bf16, was tried beside this one of f32: at length, or it was not
+/// clearly faster at a look, or failed.
+bool hasTried(llvm::ArrayRef<Record> records, const plan::Choice &base, const plan::Choice &other);
 
 /// The best of these records that may be applied: its card is offered and has not changed since,
 /// its knobs are of the card's domains, it was measured at length beside `base`, at every size of

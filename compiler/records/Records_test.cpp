@@ -443,9 +443,10 @@ TEST_F(Groups, RoundFactorsWhereBothWereMeasured) {
   graph::GroupOp group = product();
   auto records = llvm::cantFail(Records::open(path, Access::Write));
   plan::ShortChooser shortly(byRule);
-  auto choiceOf = [&](bool mayRound) {
+  auto choiceOf = [&](bool mayRound, bool hasMatrices = false) {
     program::Machine machine;
     machine.shortFloats = program::ShortFloats::Native;
+    machine.hasMatrices = hasMatrices;
     records::RecordedChooser chooser(*records, "cpu", 2, byRule, mayRound ? &shortly : nullptr);
     return llvm::cantFail(chooser.choose(group, cards.offer(group), machine));
   };
@@ -461,6 +462,7 @@ TEST_F(Groups, RoundFactorsWhereBothWereMeasured) {
   EXPECT_FALSE(choiceOf(true).isShort) << "f32 was faster";
   EXPECT_EQ(choiceOf(true).knobs.at("m"), 4);
   EXPECT_EQ(choiceOf(true).whyPrecision, "both were measured");
+  EXPECT_EQ(choiceOf(true, /*hasMatrices=*/true).knobs.at("m"), 32) << "those were not measured";
   better.speedup = 1.31;
   llvm::cantFail(records->add(better));
   EXPECT_FALSE(choiceOf(true).isShort) << "hardly faster than f32";

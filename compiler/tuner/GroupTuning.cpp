@@ -104,10 +104,15 @@ llvm::Expected<std::vector<std::unique_ptr<GroupTuning>>> worksOf(ModuleOp modul
       known = works.emplace_back(std::make_unique<GroupTuning>()).get();
       known->group = group;
       known->offers = cards.offer(group);
-      auto base = plan::DefaultChooser().choose(group, known->offers, machine);
+      plan::DefaultChooser rules;
+      auto base = rules.choose(group, known->offers, machine);
       if (!base)
         return base.takeError();
+      auto other = plan::ShortChooser(rules).choose(group, known->offers, machine);
+      if (!other)
+        return other.takeError();
       known->base = *base;
+      known->shortBase = other->isShort ? *other : records::shortened(*base);
       if (mayRound)
         known->shortCards = shortCardsOf(*known, machine);
       known->blank.situation.key = key.hash;

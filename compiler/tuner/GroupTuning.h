@@ -19,7 +19,8 @@ struct GroupTuning {
   records::Record blank; // fields shared by all records of the group
   trial::Sizes sizes;    // sizes at which it is measured
   std::vector<warehouse::Offer> offers;
-  plan::Choice base; // of f32
+  plan::Choice base;      // of f32
+  plan::Choice shortBase; // of bf16, by the rules if they choose that
   /// The cards with which factors may be rounded to bf16; null: the default form.
   std::set<const warehouse::Card *> shortCards;
   std::vector<records::Record> records; // those of this base and these sizes

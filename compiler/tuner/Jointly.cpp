@@ -35,8 +35,8 @@ llvm::Expected<std::vector<Tuner::Faster>> Tuner::fasterCards(GroupTuning &work,
                                                               size_t count) {
   std::vector<Faster> faster;
   std::vector<Choice> choices;
-  if (work.shortCards.count(work.base.card))
-    choices.push_back(records::shortened(work.base));
+  if (work.shortCards.count(work.shortBase.card))
+    choices.push_back(work.shortBase);
   for (const warehouse::Offer &offer : work.offers) {
     if (!offer.isOffered() || offer.card == work.base.card)
       continue;

@@ -19,8 +19,9 @@ static constexpr size_t kFarthest = 4;     // steps of two knobs together
 
 Search::Search(llvm::ArrayRef<const Card *> cards, const Choice &base, int64_t workers,
                uint64_t seed, std::set<const Card *> shortCards)
-    : cards(cards.begin(), cards.end()), shortCards(std::move(shortCards)), base(base), best(base),
-      order(seed), draws(seed), randomLeft(kRandom) {
+    : cards(cards.begin(), cards.end()), shortCards(std::move(shortCards)), base(base),
+      shortBase(records::shortened(base)), best(base), order(seed), draws(seed),
+      randomLeft(kRandom) {
   for (const Card *card : cards)
     knobs[card] = card->knobsFor(workers);
 }
@@ -47,8 +48,8 @@ void Search::follow(Favourites some) {
 /// The default choice in bf16, and each card once with the values that it is written with, in each
 /// precision.
 std::optional<Choice> Search::start() {
-  if (Choice other = records::shortened(base); shortCards.count(base.card) && isNew(other))
-    return other;
+  if (shortCards.count(shortBase.card) && isNew(shortBase))
+    return shortBase;
   for (const Card *card : cards) {
     if (favourites && favourites->judges(*card))
       continue;

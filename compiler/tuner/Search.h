@@ -17,6 +17,8 @@ public:
   Search(llvm::ArrayRef<const warehouse::Card *> cards, const plan::Choice &base, int64_t workers,
          uint64_t seed, std::set<const warehouse::Card *> shortCards = {});
 
+  /// The default choice of bf16, if that is not the other one with its factors rounded.
+  void beginWith(plan::Choice choice) { shortBase = std::move(choice); }
   /// Follows these instead of a local search, after the cards that they do not judge. Earlier
   /// results count.
   void follow(Favourites some);
@@ -43,7 +45,7 @@ private:
   std::vector<const warehouse::Card *> cards;
   std::set<const warehouse::Card *> shortCards;
   std::map<const warehouse::Card *, std::vector<warehouse::Knob>> knobs;
-  plan::Choice base, best;
+  plan::Choice base, shortBase, best;
   double highest = 1;
   std::map<std::string, double> tried;               // speedups by the candidates' texts
   std::vector<std::pair<plan::Choice, double>> told; // tried choices in their order

@@ -156,6 +156,7 @@ llvm::Error Tuner::prepare(GroupTuning &work, trial::Program *ready) {
     if (offer.isOffered())
       offered.push_back(offer.card);
   work.search.emplace(offered, work.base, threads, seedOf(work), work.shortCards);
+  work.search->beginWith(work.shortBase);
   for (const Record &record : work.records)
     if (isSettled(&record))
       work.search->tell(work.choiceOf(record), record.speedup);

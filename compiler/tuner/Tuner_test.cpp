@@ -115,6 +115,15 @@ TEST_F(Searches, TryBothPrecisionsWhereFactorsMayBeRounded) {
   EXPECT_EQ(std::unique(texts.begin(), texts.end()), texts.end()) << "none is tried twice";
 }
 
+TEST_F(Searches, BeginWithTheRulesChoiceOfTheOtherPrecision) {
+  Search search({&tile, &flat}, base, 2, 1, {&tile});
+  Choice other = records::shortened(base);
+  other.knobs = {{"m", 8}, {"n", 32}};
+  search.beginWith(other);
+  search.tell(base, 1);
+  EXPECT_EQ(records::textOf(*search.next()), "tile@1 bf16 m=8 n=32");
+}
+
 /// A search that a cost model leads. It knows of one card alone.
 class LedSearches : public Searches {
 protected:

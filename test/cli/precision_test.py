@@ -163,8 +163,12 @@ def test_records_decide_precision_under_math_bf16_alone(tmp_path, model):
     bases = {row["key"]: row for row in rows if row["card"] == "matmul" and row["base"].endswith(
         " ".join(f"{name}={value}" for name, value in json.loads(row["knobs"]).items()))}
     assert len(bases) == 2
+    plans = [plan_of(model, *options, "--math", math)["groups"]
+             for math in ("fast", "bf16-emulated")]
+    rules = {json.dumps(one["knobs"]): json.dumps(other["knobs"]) for one, other in zip(*plans)}
     for row, speedup in zip(bases.values(), (2, 0.8)):
-        row.update(id=None, precision="bf16", speedup=speedup, confirmed=1)
+        knobs = rules[json.dumps(json.loads(row["knobs"]))]  # other tiles, where there are matrices
+        row.update(id=None, precision="bf16", knobs=knobs, speedup=speedup, confirmed=1)
         database.execute(f"INSERT INTO trial VALUES ({', '.join('?' * len(row))})",
                          list(row.values()))
     database.commit()
