@@ -32,7 +32,7 @@ static auto typicalSizes(graph::GroupOp group) {
 /// for them.
 static std::pair<double, double>
 matricesOf(ArrayRef<Operation *> ops, llvm::function_ref<double(const graph::Dim &)> valueOf) {
-  constexpr double kRows = 16, kDepth = 32;
+  constexpr double kRows = program::kMatrixSize, kDepth = 2 * kRows;
   auto whole = [](double size, double of) { return std::ceil(size / of) * of; };
   double operations = 0, packed = 0;
   for (Operation *op : llvm::make_filter_range(ops, graph::isContraction)) {

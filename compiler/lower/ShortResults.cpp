@@ -11,21 +11,22 @@ using namespace mlir;
 namespace heddle::lower {
 namespace {
 
+/// Whether the op can be carried out on bf16 in place of f32, and gives these numbers rounded.
+bool takesShort(Operation *op) {
+  auto pool = dyn_cast<graph::PoolOp>(op);
+  return graph::isRearrangement(op) || (pool && pool.getKind() == "max");
+}
+
 /// Whether rounding what the op reads is rounding what it makes: it moves numbers, or takes some of
 /// them.
 bool commutesWithRounding(OpOperand &use) {
   Operation *op = use.getOwner();
-  if (auto pool = dyn_cast<graph::PoolOp>(op))
-    return pool.getKind() == "max";
   if (isa<graph::SelectOp>(op))
     return use.getOperandNumber() > 0;
   if (isa<graph::PadOp, graph::GatherOp>(op))
     return use.getOperandNumber() == 0;
-  return isa<graph::ConcatOp, graph::MaxOp, graph::MinOp>(op) || graph::isRearrangement(op);
+  return isa<graph::ConcatOp, graph::MaxOp, graph::MinOp>(op) || takesShort(op);
 }
-
-/// Whether the op can be carried out on bf16 in place of f32.
-bool takesShort(Operation *op) { return graph::isRearrangement(op) || isa<graph::PoolOp>(op); }
 
 class ShortResults {
 public:
@@ -97,8 +98,19 @@ private:
     return true;
   }
 
+  /// Whether the group rounds what a product of it reads, at any sizes.
   bool isFactor(graph::GroupOp group, OpOperand &use) {
-    return group.isShort() && graph::isContraction(use.getOwner()) && use.getOperandNumber() < 2;
+    return group.isShort() && graph::isContraction(use.getOwner()) && use.getOperandNumber() < 2 &&
+           !mayReadExactly(group, use.getOwner());
+  }
+
+  /// Whether an attention reads few queries, which may come at run time, and their keys and values
+  /// as they are (AttentionLayout::mostDirect).
+  bool mayReadExactly(graph::GroupOp group, Operation *product) {
+    DimVector dims = graph::dimsOf(product->getResult(0));
+    return machine.on(group.deviceNumber()).hasMatrices &&
+           mechanism::chosenFor(group) == &mechanism::kAttention &&
+           !dims[dims.size() - 2].constant();
   }
 
   bool isYielded(graph::GroupOp group, OpOperand &use) {

@@ -1,6 +1,7 @@
 // Results that nothing but products of bf16 reads, also through ops that keep the order of numbers,
 // are stored as bf16.
 // RUN: heddle-opt %s --split-input-file --heddle-short-results=target=x86-64-bf16 | FileCheck %s
+// RUN: heddle-opt %s --split-input-file --heddle-short-results=target=x86-64-amx | FileCheck %s --check-prefix=AMX
 
 // CHECK-LABEL: func.func @main
 // CHECK: %[[A:.*]] = graph.group "a" {{.*}} : tensor<64x96xbf16>
@@ -63,4 +64,39 @@ func.func @main(%x: tensor<64x32xf32>) -> (tensor<64x32xf32>, tensor<64x32xf32>)
     graph.yield %0 : tensor<64x32xf32>
   }
   return %c, %d : tensor<64x32xf32>, tensor<64x32xf32>
+}
+
+// -----
+
+// An attention of open queries reads few of them, and their keys and values, as they are where
+// others are multiplied in registers that hold matrices.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.group "queries" {{.*}} : tensor<?x16xbf16
+// AMX-LABEL: func.func @main
+// AMX: graph.group "t"
+// AMX-LABEL: func.func @main
+// AMX-LABEL: func.func @main
+// AMX: graph.group "queries" {{.*}} : tensor<?x16xf32
+!q = tensor<?x16xf32, #graph.dims<"n", 16>>
+!s = tensor<?x64xf32, #graph.dims<"n", 64>>
+!r = tensor<?x1xf32, #graph.dims<"n", 1>>
+func.func @main(%x: !q, %k: tensor<16x64xf32>, %v: tensor<64x16xf32>) -> !q {
+  %w = graph.constant dense<1.0> : tensor<16x16xf32>
+  %q = graph.group "queries" {mechanism = "contraction", precision = "bf16", schedule = {mechanism = "contraction"}} : !q {
+    %0 = graph.matmul %x, %w : (!q, tensor<16x16xf32>) -> !q
+    graph.yield %0 : !q
+  }
+  %g = graph.group "attention" {mechanism = "attention", precision = "bf16", schedule = {m = 32, mechanism = "attention", n = 32}} : !q {
+    %l = graph.matmul %q, %k : (!q, tensor<16x64xf32>) -> !s
+    %x1 = graph.reduce_max %l {axes = array<i64: 1>, keep_dims = true} : (!s) -> !r
+    %xb = graph.broadcast %x1 : (!r) -> !s
+    %m = graph.sub %l, %xb : !s
+    %e = graph.exp %m : !s
+    %t = graph.reduce_sum %e {axes = array<i64: 1>, keep_dims = true} : (!s) -> !r
+    %tb = graph.broadcast %t : (!r) -> !s
+    %p = graph.div %e, %tb : !s
+    %o = graph.matmul %p, %v : (!s, tensor<64x16xf32>) -> !q
+    graph.yield %o : !q
+  }
+  return %g : !q
 }

@@ -100,13 +100,12 @@ static int64_t columnsOfOneRow(const ProductSize &size, const program::Machine &
 /// and fill up a tile with what is no row, column or term.
 static std::optional<Tile> matrixTileOf(const Card &card, const ProductSize &size,
                                         const program::Machine &machine) {
-  constexpr int64_t kRows = 16, kLeast = 8;
+  constexpr int64_t kLeast = 8;
   bool isSmall = (size.rows && *size.rows < kLeast) || (size.columns && *size.columns < kLeast);
   if (!machine.hasMatrices || !size.areBytes || size.parts > 1 || isSmall ||
       !card.mechanism->takesMatrices)
     return std::nullopt;
-  auto tileFor = [&](std::optional<int64_t> of) { return of && *of <= kRows ? kRows : 2 * kRows; };
-  return Tile{tileFor(size.rows), tileFor(size.columns)};
+  return Tile{program::matrixTile(size.rows), program::matrixTile(size.columns)};
 }
 
 static Tile tileOf(const ProductSize &size, const program::Machine &machine) {

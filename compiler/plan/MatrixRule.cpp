@@ -14,14 +14,6 @@ using namespace mlir;
 
 namespace heddle::plan {
 
-static constexpr int64_t kRows = 16; // of a register, and columns
-
-/// The size of a tile, of which one register or two are enough.
-static int64_t tileFor(const graph::Dim &size) {
-  auto known = size.constant();
-  return known && *known <= kRows ? kRows : 2 * kRows;
-}
-
 /// The share of its multiplications that a product takes as the choice says (Lavin and Gray, "Fast
 /// Algorithms for Convolutional Neural Networks", section 4).
 static double shareOf(const Choice &choice) {
@@ -35,7 +27,7 @@ static double shareOf(const Choice &choice) {
 /// Whether tiles read the rows of a left operand where they lie: whole steps of such registers,
 /// that are neighbours in memory. Others are packed by each tile for each chunk of panels.
 static bool readsRows(Operation *product, const mechanism::Extents &extents) {
-  constexpr int64_t kStep = 32;
+  constexpr int64_t kStep = 2 * program::kMatrixSize;
   auto matmul = dyn_cast<graph::MatmulOp>(product);
   graph::TransposeOp left = matmul ? mechanism::transposedLeft(matmul) : graph::TransposeOp();
   return extents.depth.floorDiv(extents.taps).mod(graph::Dim(kStep)).isConstant(0) &&
@@ -79,13 +71,14 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
     choice.whyPrecision = "few queries read keys and values of f32 where they lie";
     return true;
   }
-  int64_t m = tileFor(extents.rows), n = tileFor(extents.columns);
+  int64_t m = program::matrixTile(extents.rows.constant()),
+          n = program::matrixTile(extents.columns.constant());
   std::string why;
   auto read =
       mechanism::readProduct(ops, group.getBody().front().getTerminator()->getOperands(), why);
   if (int64_t parts = read ? read->parts : 1; parts > 2) { // a register of columns of each
-    m = kRows;
-    n = parts * kRows;
+    m = program::kMatrixSize;
+    n = parts * program::kMatrixSize;
     if (!program::MultiplyMatricesOp::fits(m, n))
       return false;
   }

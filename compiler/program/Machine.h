@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,13 @@ struct Rates {
   double shorts = 2e11;   // operations of products of bf16, where they are instructions
   double matrices = 8e11; // the same in registers that hold matrices
 };
+
+/// Rows of a register that holds matrices, and its columns, which are words of 32 bits.
+inline constexpr int64_t kMatrixSize = 16;
+/// Rows, or columns, of a tile of such registers: two are enough, and one for few or no more.
+inline int64_t matrixTile(std::optional<int64_t> size) {
+  return size && *size <= kMatrixSize ? kMatrixSize : 2 * kMatrixSize;
+}
 
 struct Machine {
   /// Whether the sums of a register tile, a row of its right operand and one element of the left

@@ -2,6 +2,7 @@
 // instructions of these ops as they are, so all that it relies on is checked here.
 
 #include "compiler/program/Dialect.h"
+#include "compiler/program/Machine.h"
 #include "compiler/program/build/Instructions.h"
 
 using namespace mlir;
@@ -161,9 +162,8 @@ LogicalResult DotOp::verify() {
 
 /// Eight registers hold the sums, and rows and columns of a step.
 bool MultiplyMatricesOp::fits(int64_t rows, int64_t columns) {
-  constexpr int64_t kSize = 16;
-  int64_t most = rows == kSize ? 4 : rows == 2 * kSize ? 2 : 0;
-  return columns > 0 && columns % kSize == 0 && columns / kSize <= most;
+  int64_t most = rows == kMatrixSize ? 4 : rows == 2 * kMatrixSize ? 2 : 0;
+  return columns > 0 && columns % kMatrixSize == 0 && columns / kMatrixSize <= most;
 }
 
 LogicalResult MultiplyMatricesOp::verify() {

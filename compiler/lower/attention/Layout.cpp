@@ -9,8 +9,6 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kMatrixRows = 16; // and columns, and words of a row
-
 LogicalResult AttentionLayout::read() {
   std::string why;
   auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
@@ -51,13 +49,15 @@ int64_t AttentionLayout::stripsTogether() {
 /// Tiles of whole registers, and panels of whole steps.
 void AttentionLayout::chooseMatrixTiles() {
   int64_t lanes = kernel.machine.lanes;
-  step = kMatrixRows * together;
-  stripRows = schedule.knob("m", kMatrixRows);
-  if (auto known = queries.constant(); known && *known <= kMatrixRows)
-    stripRows = kMatrixRows;
+  step = program::kMatrixSize * together;
+  stripRows = schedule.knob("m", program::kMatrixSize);
+  if (auto known = queries.constant(); known && *known <= program::kMatrixSize)
+    stripRows = program::kMatrixSize;
   auto panels = [&](const Dim &rows, const Dim &columns) {
     auto known = columns.constant();
-    int64_t width = known && *known <= kMatrixRows ? kMatrixRows : schedule.knob("n", kMatrixRows);
+    int64_t width = known && *known <= program::kMatrixSize
+                        ? program::kMatrixSize
+                        : schedule.knob("n", program::kMatrixSize);
     int64_t vectors =
         llvm::divideCeil(std::min(width, std::max<int64_t>(1, known.value_or(width))), lanes);
     return Panels{rows, columns, vectors, width, number, together, step};
@@ -70,7 +70,7 @@ void AttentionLayout::chooseTiles() {
   int64_t lanes = kernel.machine.lanes;
   int64_t wanted = wantedVectors(schedule, kernel.machine);
   stripRows = std::max<int64_t>(1, schedule.knob("m", 6));
-  if (stripRows >= kMatrixRows) // else sums would go to memory and back
+  if (stripRows >= program::kMatrixSize) // else sums would go to memory and back
     stripRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / wanted - 1);
   // Known rows: strips of one size that fits best.
   if (auto known = queries.constant(); known && *known > 0)
@@ -112,8 +112,8 @@ void AttentionLayout::layOut(bool hasMasks) {
     chooseTiles();
   shareStrips();
   Dim lanes(kernel.machine.lanes), rows(stripRows * stripsTogether());
-  queryStride =
-      hasMatrices ? depth.ceilDiv(Dim(step)) * Dim(kMatrixRows) : depth.ceilDiv(lanes) * lanes;
+  queryStride = hasMatrices ? depth.ceilDiv(Dim(step)) * Dim(program::kMatrixSize)
+                            : depth.ceilDiv(lanes) * lanes;
   // Rows a little more than a power of two apart fall into different sets of the cache.
   stripStride = keyPanels.count() * Dim(keyPanels.width) + Dim(16);
   valuesAt = isDirect ? Dim(0) : keyPanels.elements();

@@ -15,8 +15,7 @@ void Contraction::emitOperands(bool mayPackInTasks) {
   right = rightOperandOf(layout, band, mayPackInTasks);
   if (mayPackInTasks && right->scratch() == RightOperand::Scratch::None) {
     left.chooseStrips();
-    constexpr int64_t kLine = 64; // bytes
-    matrices.scratchBegin = left.stripBytes().ceilDiv(Dim(kLine)) * Dim(kLine);
+    matrices.beginAfter(left.stripBytes());
   }
   left.emitPhase();
   right->prepare();
@@ -373,7 +372,7 @@ void Contraction::emitProducts() {
         emit);
   });
   Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
-  Dim scratch = layout.hasMatrices ? matrices.scratchBegin + matrices.scratchBytes()
+  Dim scratch = layout.hasMatrices ? matrices.scratchEnd()
                 : isDecoded        ? chunk * panelBytes
                                    : Dim(0);
   kernel.endPhase(chunks * blocks, layout.work(), scratch);

@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kMatrixRows = 16;
-
 LogicalResult ProductLayout::prepare(ValueRange wanted) {
   std::string why;
   auto read = mechanism::readProduct(mechanism::opsOf(*group), wanted, why);
@@ -30,7 +28,7 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   bool areIntegers = depth == 4 && shape.aStep.isConstant(1);
   hasMatrices = mayHaveMatrices && (isShort() || areIntegers) && kernel.machine.hasMatrices &&
                 !shape.isCut() && program::MultiplyMatricesOp::fits(tileRows, panelWidth());
-  if (tileRows >= kMatrixRows && !hasMatrices) // else sums would go to memory and back
+  if (tileRows >= program::kMatrixSize && !hasMatrices) // else sums would go to memory and back
     tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);
   return success();

@@ -8,7 +8,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kRows = 16, kWords = 16; // of a register
+static constexpr int64_t kRows = program::kMatrixSize, kWords = program::kMatrixSize;
 
 int64_t MatrixTile::rowsOfTile() const {
   return llvm::alignTo(std::max<int64_t>(1, layout.tiling().mostRows()), kRows);
@@ -18,11 +18,16 @@ Dim MatrixTile::stepsOfPiece() const {
   return layout.shape.length.ceilDiv(Dim(layout.stepLength()));
 }
 
-Dim MatrixTile::scratchBytes() const {
+void MatrixTile::beginAfter(const Dim &bytes) {
+  constexpr int64_t kLine = 64; // bytes
+  scratchBegin = bytes.ceilDiv(Dim(kLine)) * Dim(kLine);
+}
+
+Dim MatrixTile::scratchEnd() const {
   Dim words = Dim(layout.panelWidth()); // of the sums of a row
   if (!layout.readsMatrices() || left.isInPlace())
     words = words + layout.panelRows().floorDiv(Dim(layout.depth));
-  return words * Dim(4 * rowsOfTile());
+  return scratchBegin + words * Dim(4 * rowsOfTile());
 }
 
 Value MatrixTile::sums() {

@@ -17,9 +17,9 @@ public:
   MatrixTile(const ProductLayout &layout, LeftOperand &left)
       : layout(layout), kernel(layout.kernel), left(left) {}
 
-  /// Begin of its part of the worker's scratch, a multiple of 64 bytes, and how long that is.
-  Dim scratchBegin = Dim(0);
-  Dim scratchBytes() const;
+  /// Lets its part of the worker's scratch begin with the line after so many bytes.
+  void beginAfter(const Dim &bytes);
+  Dim scratchEnd() const;
   /// Takes `rows` rows of the left operand, the first of which begins at its element `first`.
   void take(Value first, Value rows);
   /// Multiplies them by the panel at a pointer. Each step fetches so many lines from another one.
@@ -42,6 +42,7 @@ private:
   const ProductLayout &layout;
   KernelBuilder &kernel;
   LeftOperand &left;
+  Dim scratchBegin = Dim(0);
   Values lines; // of the rows taken: address, and bytes from a piece and from a row to the next
 };
 

@@ -18,8 +18,6 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kLine = 64; // bytes
-
 namespace {
 class Stitch {
 public:
@@ -96,8 +94,8 @@ void Stitch::emit() {
   Type element = graph::storageOf(between);
   Dim scratch = rows.scratchBegin + rows.scratchBytes();
   if (contraction.layout.hasMatrices) {
-    contraction.matrices.scratchBegin = scratch.ceilDiv(Dim(kLine)) * Dim(kLine);
-    scratch = contraction.matrices.scratchBegin + contraction.matrices.scratchBytes();
+    contraction.matrices.beginAfter(scratch);
+    scratch = contraction.matrices.scratchEnd();
   }
   if (!isResult)
     contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {

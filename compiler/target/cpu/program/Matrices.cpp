@@ -6,13 +6,14 @@
 // (Intel Architecture Instruction Set Extensions Programming Reference, chapter 3.)
 
 #include "compiler/program/Dialect.h"
+#include "compiler/program/Machine.h"
 #include "compiler/target/cpu/program/Ops.h"
 
 using namespace mlir;
 
 namespace heddle::cpu {
 
-static constexpr int64_t kRegisters = 8, kRows = 16, kRowBytes = 64,
+static constexpr int64_t kRegisters = 8, kRows = program::kMatrixSize, kRowBytes = 64,
                          kBytes = kRows * kRowBytes; // of a register
 
 /// The operand of ldtilecfg: palette 1, and all registers as large as can be.

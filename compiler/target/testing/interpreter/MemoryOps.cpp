@@ -1,6 +1,7 @@
 // MemoryOps: addresses, loads and stores, each of which is looked up; copies, arrays on the stack;
 // what processors have instructions for.
 
+#include "compiler/program/Machine.h"
 #include "compiler/target/testing/interpreter/Interpreter.h"
 #include "compiler/target/testing/interpreter/Numbers.h"
 
@@ -158,7 +159,7 @@ static void dot(Run &, Activation &activation, const Step &step) {
 
 static void multiplyMatrices(Run &run, Activation &activation, const Step &step) {
   auto op = cast<program::MultiplyMatricesOp>(step.op);
-  constexpr int64_t kWords = 16;
+  constexpr int64_t kWords = program::kMatrixSize;
   uint64_t result = wordOf(activation, step, 0), left = wordOf(activation, step, 1),
            right = wordOf(activation, step, 4);
   int64_t pieces = wordOf(activation, step, 5), steps = wordOf(activation, step, 6),

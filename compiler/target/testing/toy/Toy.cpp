@@ -64,8 +64,8 @@ public:
     host.dot = program::Dot::Bytes;
     host.registers = 16;
     host.workers = 3;
-    host.dot = program::Dot::Words;
     program::Machine lanes = host, threads = host;
+    lanes.dot = threads.dot = program::Dot::Words;
     lanes.device = lanes.space = "toy0";
     threads.device = threads.space = "toy1";
     threads.form = program::Form::Threads;
