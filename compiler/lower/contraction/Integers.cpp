@@ -48,11 +48,10 @@ void packIntegers(const ProductLayout &layout, const PanelSource &source,
   packed.insert(packed.end(), part.begin(), part.end());
 }
 
-std::vector<char> startsOf(const ProductLayout &layout, ArrayRef<char> packed) {
+std::vector<char> startsOf(const ProductLayout &layout, ArrayRef<char> packed, int64_t columns) {
   int64_t width = layout.panelWidth(), rows = *layout.panelRows().constant();
-  int64_t count = rows ? packed.size() / (rows * width) : 0;
-  std::vector<int32_t> start(std::max<int64_t>(1, count * width), 0);
-  for (int64_t panel = 0; panel < count; ++panel)
+  std::vector<int32_t> start(std::max<int64_t>(1, columns), 0);
+  for (int64_t panel = 0; panel < columns / width; ++panel)
     for (int64_t i = 0; i < rows * width; ++i)
       start[panel * width + i / layout.depth % width] +=
           shiftOfSums(layout.kernel.machine) *

@@ -23,8 +23,9 @@ inline int64_t shiftOfSums(const program::Machine &machine) {
 /// Appends one matrix of a constant right operand.
 void packIntegers(const ProductLayout &layout, const PanelSource &source,
                   std::vector<char> &packed);
-/// For each column of packed panels, shiftOfSums() times its sum.
-std::vector<char> startsOf(const ProductLayout &layout, llvm::ArrayRef<char> packed);
+/// For each of the columns of packed panels, shiftOfSums() times its sum.
+std::vector<char> startsOf(const ProductLayout &layout, llvm::ArrayRef<char> packed,
+                           int64_t columns);
 /// The accumulators of a tile at panel `panelNumber`, from starts at `pointer`.
 llvm::SmallVector<Value> startAt(const ProductLayout &layout, Value pointer, Value panelNumber,
                                  int64_t rows);

@@ -69,7 +69,7 @@ public:
                            packed.data() + matrix * rows * places * elementBytes);
     }
     if (layout.isShifted())
-      starts = kernel.addData(startsOf(layout, packed));
+      starts = kernel.addData(startsOf(layout, packed, matrices * places));
     if (shape.band)
       band.noteConstant(bytes, rows * columns * matrices);
     panels = kernel.addData(std::move(packed));
