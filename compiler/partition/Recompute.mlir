@@ -40,6 +40,21 @@ func.func @a_scalar_beside(%x: tensor<4x8xf32>, %s: tensor<f32>) -> (tensor<4xf3
   return %a, %b : tensor<4xf32>, tensor<4x8xf32>
 }
 
+// Neither do the few elements from which it is made: a mean, and the difference from it.
+// CHECK-LABEL: @a_mean_beside
+// CHECK-NOT: graph.group "shared"
+// CHECK: graph.group "a" {mechanism = "pointwise"}
+// CHECK: graph.group "b" {mechanism = "pointwise"}
+func.func @a_mean_beside(%x: tensor<4x8xf32>, %count: tensor<1x8xf32>) -> (tensor<1x8xf32>, tensor<4x8xf32>) {
+  %sum = graph.reduce_sum %x {axes = array<i64: 0>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<1x8xf32> loc("sum")
+  %mean = graph.div %sum, %count : tensor<1x8xf32> loc("mean")
+  %wide = graph.broadcast %mean : (tensor<1x8xf32>) -> tensor<4x8xf32>
+  %shared = graph.sub %x, %wide : tensor<4x8xf32> loc("shared")
+  %a = graph.reduce_sum %shared {axes = array<i64: 0>, keep_dims = true} : (tensor<4x8xf32>) -> tensor<1x8xf32> loc("a")
+  %b = graph.abs %shared : tensor<4x8xf32> loc("b")
+  return %a, %b : tensor<1x8xf32>, tensor<4x8xf32>
+}
+
 // The result of a narrower type is cheaper to read than what it is made of.
 // CHECK-LABEL: @narrowed
 // CHECK: graph.group "shared" {mechanism = "pointwise"}

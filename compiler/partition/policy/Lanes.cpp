@@ -23,6 +23,16 @@ static bool readsMove(Operation *reshape) {
   return source && graph::isMovement(source) && !isa<graph::ReshapeOp>(source);
 }
 
+/// Whether the value has fewer elements than the result: its bytes count for nothing, and what makes
+/// it cannot take in what makes the result.
+static bool isSmall(Value value, Value result) {
+  graph::DimVector dims = graph::dimsOf(value), all = graph::dimsOf(result);
+  return dims.size() == all.size() && llvm::any_of(llvm::zip(dims, all), [](auto sizes) {
+    auto [dim, full] = sizes;
+    return dim.isConstant(1) && !full.isConstant(1);
+  });
+}
+
 /// Whether reading what the group reads moves no more bytes than reading its result.
 static bool isCheap(const Group &group, const Surroundings &around) {
   if (!group.onlyElementwise || group.members.size() > kMostCopied)
@@ -35,6 +45,8 @@ static bool isCheap(const Group &group, const Surroundings &around) {
     for (Value operand : member->getOperands()) {
       Operation *source = operand.getDefiningOp();
       if (llvm::is_contained(group.members, source) || isa_and_nonnull<graph::ConstantOp>(source))
+        continue;
+      if (isSmall(operand, result))
         continue;
       // A source that only this group reads may take it in as its epilogue.
       if (source && around.isGrouped(source) && operand.hasOneUse())
