@@ -69,6 +69,7 @@ void addOptions(cache::Key &key, const CompileOptions &options) {
 #define HEDDLE_LIST(field, count, member, ...) HEDDLE_OPTION(Texts, field, member, )
 #include "heddle/compile_options.def"
   key.add(options.optLevel).add(options.keepsSubnormals).add(options.planText);
+  key.add(options.kvCacheType);
   key.add(options.isStrict).add(options.areIntegers).add(int64_t(options.shortFloats));
   key.add(int64_t(options.functions.size()));
   for (const auto &[name, bytes] : options.functions)

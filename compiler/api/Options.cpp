@@ -236,6 +236,13 @@ Error readByHand(const Given &given, CompileOptions &options) {
   if (options.packsRows && options.ragged.empty())
     return makeError(ErrorCode::Usage, "error: packed outputs are those of rows with lengths of "
                                        "their own, which '--ragged' declares");
+  options.kvCacheType = textOr(given.kv_cache_type).str();
+  if (Error error = checkChoice("kv_cache_type", options.kvCacheType, domainOf("kv_cache_type")))
+    return error;
+  if (!options.kvCacheType.empty() && !options.kvCache)
+    return makeError(ErrorCode::Usage,
+                     "error: '--kv-cache-type' is for buffers of keys and values, "
+                     "for which '--kv-cache' makes room");
   options.cache = cacheOf(given.cache, given.cache_limit_bytes);
   readCallbacks(given, options);
   return Error::success();

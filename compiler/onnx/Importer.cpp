@@ -6,11 +6,13 @@
 #include "compiler/graph/edit/Weights.h"
 #include "compiler/onnx/Caches.h"
 #include "compiler/onnx/Reader.h"
+#include "compiler/onnx/ops/attention/Past.h"
 #include "compiler/onnx/ranks/InputRank.h"
 #include "compiler/support/Printable.h"
 
 #include "mlir/IR/Verifier.h"
 
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -97,8 +99,9 @@ private:
   /// A past that is a part of a buffer.
   struct Past {
     std::string name;
-    Value buffer;
-    Dim tokens; // as the model declares
+    Buffer buffer;
+    Type element; // that the model declares
+    Dim tokens;   // as it does
     int64_t axis;
   };
 
@@ -270,12 +273,8 @@ private:
         refuse("an input of the graph has no name");
       checkName(input.name());
       const auto &type = input.type();
-      Location location = NameLoc::get(builder.getStringAttr(input.name()));
-      if (Type list = reader.listType(type)) {
-        reader.define(input.name(), main.getBody().addArgument(list, location), scope);
-        inputNames.push_back(input.name());
-        return;
-      }
+      if (Type list = reader.listType(type))
+        return reader.define(input.name(), addArgument(input.name(), list), scope);
       if (type.has_map_type())
         return readMap(input, reader, scope);
       if (!type.has_tensor_type())
@@ -291,27 +290,53 @@ private:
       for (const Dim &dim : *dims)
         if (dim.constant().value_or(0) > INT32_MAX)
           refuse("its size " + dim.str() + " is too large");
-      auto past = caches.pasts.find(input.name());
-      Dim tokens;
-      if (past != caches.pasts.end()) {
-        tokens = (*dims)[past->second.axis];
-        (*dims)[past->second.axis] = capacityOf(tokens);
-      }
-      Value argument = main.getBody().addArgument(
-          graph::tensorOf(builder.getContext(), *dims, element), location);
-      if (past != caches.pasts.end() && past->second.isAsLong) {
-        pasts.push_back({input.name(), argument, tokens, past->second.axis});
-        inputNames.push_back(input.name());
-        return;
-      }
-      if (past != caches.pasts.end())
-        reader.buffers[argument] = argument;
-      reader.define(input.name(), argument, scope);
-      inputNames.push_back(input.name());
+      if (auto past = caches.pasts.find(input.name()); past != caches.pasts.end())
+        return readPast(input.name(), *dims, element, past->second, reader, scope);
+      reader.define(input.name(), addArgument(input.name(), *dims, element), scope);
     } catch (const Refusal &refusal) {
       problems.add("input '" + input.name() + "'", refusal);
       scope.values.try_emplace(input.name(), Value());
     }
+  }
+
+  Value addArgument(const std::string &name, Type type) {
+    inputNames.push_back(name);
+    return main.getBody().addArgument(type, NameLoc::get(builder.getStringAttr(name)));
+  }
+  Value addArgument(const std::string &name, ArrayRef<Dim> dims, Type element) {
+    return addArgument(name, graph::tensorOf(builder.getContext(), dims, element));
+  }
+
+  /// Adds a buffer for as many tokens as it has room for, and for its scales if it has some.
+  void readPast(const std::string &name, DimVector dims, Type element, const Caches::Past &past,
+                Reader &reader, Scope &scope) {
+    Dim tokens = dims[past.axis];
+    dims[past.axis] = capacityOf(tokens);
+    Buffer buffer{addArgument(name, dims, bufferType(element)), {}};
+    if (options.kvCacheType == "int8") {
+      dims.pop_back();
+      buffer.scales = addArgument(name + ".scales", dims, builder.getF32Type());
+      scales.insert(inputNames.back());
+    }
+    if (past.isAsLong)
+      return pasts.push_back({name, buffer, element, tokens, past.axis});
+    Emitter e(builder, buffer.numbers.getLoc(), reader.diagnostics);
+    Value read = readBuffer(e, buffer, past.axis, dims[past.axis], element);
+    reader.buffers[read] = buffer;
+    reader.define(name, read, scope);
+  }
+
+  /// The type of a buffer's numbers, of keys and values that the model declares as `element`.
+  Type bufferType(Type element) {
+    if (options.kvCacheType.empty())
+      return element;
+    if (!isa<FloatType>(element))
+      refuse("it holds " + nameOf(element) + ", but '--kv-cache-type' is for floats");
+    return llvm::StringSwitch<Type>(options.kvCacheType)
+        .Case("f32", builder.getF32Type())
+        .Case("bf16", builder.getBF16Type())
+        .Case("f16", builder.getF16Type())
+        .Case("int8", builder.getIntegerType(8));
   }
 
   /// Defines pasts that are parts of buffers. How many tokens they have the size of another input
@@ -329,17 +354,15 @@ private:
       if (isTold(past.tokens))
         return past.tokens;
       if (!told) {
-        Value length = main.getBody().addArgument(
-            graph::tensorOf(builder.getContext(), {Dim(1)}, e.i64()), location);
+        Value length = addArgument(kPastLength.str(), e.tensor({Dim(1)}, e.i64()));
         reader.define(kPastLength, length, scope);
-        inputNames.push_back(kPastLength.str());
         told = e.bindSizes(length, "past")[0];
       }
       return *told;
     };
     for (const Past &past : pasts) {
       try {
-        Value part = e.sliceAlong(past.buffer, past.axis, Dim(0), lengthOf(past));
+        Value part = readBuffer(e, past.buffer, past.axis, lengthOf(past), past.element);
         reader.buffers[part] = past.buffer;
         reader.define(past.name, part, scope);
       } catch (const Refusal &refusal) {
@@ -362,8 +385,7 @@ private:
     constexpr int64_t kMost = kMostVersions - 1;
     Location location = NameLoc::get(builder.getStringAttr(input.name()));
     Type type = graph::listTensor(builder.getContext(), graph::kAnyRank, element, -2);
-    Value list = main.getBody().addArgument(type, location);
-    inputNames.push_back(input.name());
+    Value list = addArgument(input.name(), type);
     openRanks.push_back([this, &input, &reader, list, element, location](Scope &scope) {
       Emitter e(builder, location, reader.diagnostics);
       int64_t rank = 0;
@@ -390,13 +412,8 @@ private:
     if (!key || !value || !map.value_type().has_tensor_type())
       refuse("the values of a map must be tensors of a supported element type");
     DimVector dims = {Dim::symbol(symbolText(input.name()) + ".size")};
-    auto argument = [&](StringRef part, Type element) {
-      std::string name = (input.name() + part).str();
-      inputNames.push_back(name);
-      return main.getBody().addArgument(graph::tensorOf(builder.getContext(), dims, element),
-                                        NameLoc::get(builder.getStringAttr(name)));
-    };
-    Value keys = argument(".keys", key), values = argument(".values", value);
+    Value keys = addArgument(input.name() + ".keys", dims, key);
+    Value values = addArgument(input.name() + ".values", dims, value);
     reader.maps[keys] = {keys, values};
     reader.define(input.name(), keys, scope);
   }
@@ -462,7 +479,7 @@ private:
                                          ValueRange(outputs.values).getTypes()));
     for (auto [i, name] : llvm::enumerate(inputNames)) {
       main.setArgAttr(i, "graph.name", builder.getStringAttr(name));
-      if (caches.pasts.contains(name))
+      if (caches.pasts.contains(name) || scales.contains(name))
         main.setArgAttr(i, graph::kBuffer, builder.getUnitAttr());
     }
     main.setAllResultAttrs(llvm::to_vector(llvm::map_range(
@@ -488,7 +505,8 @@ private:
   OwningOpRef<ModuleOp> module;
   func::FuncOp main;
   std::vector<std::string> inputNames;
-  Caches caches; // that stay in buffers
+  Caches caches;            // that stay in buffers
+  llvm::StringSet<> scales; // inputs that are buffers, too
   std::vector<Past> pasts;
   std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
   llvm::StringMap<int64_t> fixedSizes; // requested by callers, by symbol

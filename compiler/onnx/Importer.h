@@ -29,8 +29,9 @@ struct ImportOptions {
   /// statistics are further results of @main, with `graph.updates`.
   bool usesBatchStatistics = false;
   bool keepsUnbiasedVariance = false; // running variances are divided by count - 1, not count
-  int64_t kvCache = 0; // past keys and values are buffers for so many tokens; 0: they are not
-  bool drops = false;  // as in training: Dropout drops
+  int64_t kvCache = 0;     // past keys and values are buffers for so many tokens; 0: they are not
+  std::string kvCacheType; // of these: "f32", "bf16", "f16", "int8" with scales; "": the model's
+  bool drops = false;      // as in training: Dropout drops
   std::vector<std::string> alsoResults; // tensors of the main graph that become results, too
   int64_t maxNodes = 200'000;           // after inlining of functions and branches
   int64_t maxDepth = 64;                // functions and subgraphs inside one another

@@ -37,6 +37,12 @@ struct MapInput {
   Value keys, values;
 };
 
+/// An input that a run extends where it lies. Numbers of int8 have scales, one for each vector
+/// along their last axis; others have none.
+struct Buffer {
+  Value numbers, scales;
+};
+
 /// Thrown when something below was refused and already told.
 struct Poisoned {};
 /// Thrown when a limit ends the whole import.
@@ -110,8 +116,8 @@ public:
   std::string diagnostics;
   llvm::DenseMap<Value, LabelsPtr> labels;
   llvm::DenseMap<Value, MapInput> maps; // indexed by the values of their keys
-  /// Arguments that a run extends where they lie, by the pasts in them, and the nodes that do.
-  llvm::DenseMap<Value, Value> buffers;
+  /// Buffers by the pasts in them, and the nodes that extend them.
+  llvm::DenseMap<Value, Buffer> buffers;
   llvm::DenseSet<const proto::NodeProto *> extenders;
   StringTable strings;
   /// Updated running statistics of a model that trains, by the constants that hold the current

@@ -48,6 +48,7 @@ llvm::Expected<OwningOpRef<ModuleOp>> importGraph(MLIRContext &context, const Mo
   onnx::ImportOptions import;
   import.functions = options.functions;
   import.kvCache = options.kvCache;
+  import.kvCacheType = options.kvCacheType;
   std::optional<training::Recipe> recipe;
   if (!options.training.empty()) {
     if (options.kvCache)

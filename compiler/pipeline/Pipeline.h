@@ -50,6 +50,7 @@ struct CompileOptions {
   bool areIntegers = false;     // products with constant weights, unless a plan says which
   /// How products have factors of bf16; None: only where a plan says so.
   program::ShortFloats shortFloats = program::ShortFloats::None;
+  std::string kvCacheType;                                    // "": as the model has them
   std::string planText;                                       // content of planPath
   std::vector<std::pair<std::string, std::string>> functions; // names and bytes of functionPaths
   std::vector<std::string> scheduleFolders;

@@ -5,7 +5,8 @@
 //
 // Between ops of f16 nothing is cast, so sums and chains are more exact than the model asks for,
 // and a value beyond f16's range stays finite: `--math strict` does without. CPUs without
-// arithmetic of 16 bits would cast before and after each op. Casts with which the importer ends an
+// arithmetic of 16 bits would cast before and after each op. What is written to an input of f16
+// stays f16, so that it can be written where that lies. Casts with which the importer ends an
 // op that it computes in f32 round nothing here either.
 
 #include "compiler/graph/edit/Rounding.h"
@@ -31,10 +32,18 @@ Type widened(Type type) {
   return tensor.clone(Float32Type::get(type.getContext()));
 }
 
+/// Writes to an input, and reads of what was written that only move it.
+bool isStored(Operation *op) {
+  if (auto scatter = dyn_cast_or_null<ScatterNdOp>(op))
+    return scatter.getReduction() == "none" && isa<BlockArgument>(scatter.getX());
+  return op && (isRearrangement(op) || isa<SliceOp>(op)) &&
+         isStored(op->getOperand(0).getDefiningOp());
+}
+
 /// Ops whose types something else holds on to, and those that say themselves what is rounded.
 bool keepsTypes(Operation *op) {
-  return !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 || bindsSizes(op) ||
-         (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
+  return isStored(op) || !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 ||
+         bindsSizes(op) || (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
          op->hasTrait<OpTrait::IsTerminator>() || isa<ConstantOp, CastOp, BitcastOp>(op);
 }
 

@@ -123,6 +123,9 @@ typedef struct heddle_compile_options {
      are such buffers, which a run extends, and present outputs are none
      (docs/guide/kv-cache.md). */
   int kv_cache;
+  /* Numbers of these buffers: f32, bf16, f16, or int8 with a scale for each head and token
+     (default: those of the model). */
+  const char *kv_cache_type;
 } heddle_compile_options_t;
 
 /* Refuses options, their recipe of a training among them, that no model can be compiled with. */

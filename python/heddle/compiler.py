@@ -256,7 +256,8 @@ def compile(  # noqa: A001: the package's own word
     schedules=None, fold_limit_bytes=0, progress=None, without=None, profile=False, records=None,
     math=None, jobs=0, cache=None, functions=None, typical=None, in_place=None, ragged=None,
     ragged_outputs="padded", training=None, memory=0, cost_model=None, chooser=None,
-    subnormals=None, verify_stages=False, exact_plan=False, kv_cache=0, load=True,
+    subnormals=None, verify_stages=False, exact_plan=False, kv_cache=0, kv_cache_type=None,
+    load=True,
 ):
     """Compiles an ONNX model and returns a Module ready to run.
 
@@ -330,6 +331,8 @@ def compile(  # noqa: A001: the package's own word
     kv_cache   Keep the keys and values of past tokens where they lie, in buffers for N tokens: past
                inputs are such buffers, which a run extends, and present outputs are none
                (docs/guide/kv-cache.md).
+    kv_cache_type  Numbers of these buffers: f32, bf16, f16, or int8 with a scale for each head and
+               token (default: those of the model).
     load       False returns what was compiled instead, which this machine need not be able to run.
 
     The result's `compiled` has `write`, `plan` and `report`.

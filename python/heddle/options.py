@@ -26,7 +26,7 @@ class CompileOptions(ctypes.Structure):
         ("ragged", POINTER(c_char_p)), ("ragged_count", c_size_t), ("ragged_outputs", c_char_p),
         ("training", c_char_p), ("memory_limit_bytes", c_int64), ("cost_model", c_char_p),
         ("chooser", c_char_p), ("subnormals", c_char_p), ("verify_stages", c_int),
-        ("exact_plan", c_int), ("kv_cache", c_int),
+        ("exact_plan", c_int), ("kv_cache", c_int), ("kv_cache_type", c_char_p),
     ]
 
 
@@ -48,4 +48,5 @@ ROWS = {
     "cost_model": ("cost_model", "Path", None), "chooser": ("chooser", "Choice", None),
     "subnormals": ("subnormals", "Choice", None), "verify_stages": ("verify_stages", "Flag", None),
     "exact_plan": ("exact_plan", "Flag", None), "kv_cache": ("kv_cache", "Number", 2147483647),
+    "kv_cache_type": ("kv_cache_type", "Choice", None),
 }

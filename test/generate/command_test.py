@@ -158,3 +158,13 @@ def test_a_terminal_is_a_chat(folder):
 def test_the_program_hands_over(folder):
     done = heddle("generate", folder, "-p", "abc", "--max-tokens", "2", "--json")
     assert done.status == OK and len(done.json["tokens"]) <= 2
+
+
+def test_keys_and_values_of_fewer_bits(folder, capsys):
+    """The command's flag is the generator's option."""
+    options = ("-p", "abc", "--max-tokens", "3", "--json", "--kv-cache-type", "int8")
+    assert run(folder, *options) == OK
+    made = capsys.readouterr().out
+    generator = Generator(folder, threads=1, kv_cache_type="int8")
+    assert json.loads(made)["tokens"] == generator.generate("abc", max_tokens=3).tokens
+    assert "tensor(int8)" in {value.type for value in generator.model.layout.pasts}

@@ -23,10 +23,10 @@ def folder(tmp_path_factory):
     return tiny.write(tmp_path_factory.mktemp("models") / "mistral", "mistral")
 
 
-@pytest.fixture(scope="module")
-def whole(folder):
+@pytest.fixture(scope="module", params=["", "int8"])
+def whole(folder, request):
     """A generator whose model the others share."""
-    return Generator(folder, threads=1)
+    return Generator(folder, threads=1, kv_cache_type=request.param or None)
 
 
 @pytest.fixture
@@ -265,11 +265,11 @@ def test_nan_says_which_step(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def fast(folder, tmp_path_factory):
+def fast(whole, tmp_path_factory):
     """Generators with drafts: the model itself, and one of other weights."""
     other = tiny.write(tmp_path_factory.mktemp("models") / "draft", "llama", seed=5)
-    return {name: Generator(folder, threads=1, draft=draft, draft_tokens=3, prefill=16)
-            for name, draft in (("same", folder), ("other", other))}
+    return {name: Generator(whole.model, draft=draft, draft_tokens=3, prefill=16)
+            for name, draft in (("same", whole.model), ("other", other))}
 
 
 @pytest.mark.parametrize("name", ["same", "other"])

@@ -286,7 +286,7 @@ def test_options_are_those_of_the_table(tmp_path):
     assert "  /* Of a test. */\n  int64_t most_bytes;\n} heddle_" in texts[options.HEADER]
     assert '("most_bytes", c_int64),\n    ]' in texts[options.STRUCTURE]
     assert '"most": ("most_bytes", "Bytes", 9223372036854775807)' in texts[options.STRUCTURE]
-    assert "kv_cache=0, most=0," in texts[options.FUNCTION]
+    assert "kv_cache=0, kv_cache_type=None, most=0," in texts[options.FUNCTION]
     assert "    most       Of a test.\n" in texts[options.FUNCTION]
     assert "| `most_bytes` | `--most BYTES` | `most=0` |  | Of a test. |" in texts[options.PAGE]
 

@@ -63,7 +63,10 @@ bool isRead(Block *group, Value value) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != group)
       return true;
-    if (!graph::isRearrangement(op) && !isa<graph::CastOp>(op))
+    auto scaled = dyn_cast<graph::MulOp>(op);
+    auto scales = scaled ? scaled.getY().getDefiningOp<graph::BroadcastOp>() : nullptr;
+    bool isScaled = scales && isRead(group, scales.getX());
+    if (!graph::isRearrangement(op) && !isa<graph::CastOp>(op) && !isScaled)
       return false;
     value = op->getOperand(0);
   }

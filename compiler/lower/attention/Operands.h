@@ -39,7 +39,7 @@ Value maskOfColumns(Elements &elements, const Dim &columns, int64_t width, Value
 
 /// Whether memory walks the rows of the matrix that the last two dimensions are fastest.
 bool isTransposed(mlir::Block *group, Value value);
-/// Whether an element only takes a read, and perhaps a cast.
+/// Whether an element only takes a read, and perhaps a cast or a product with its scale.
 bool isRead(mlir::Block *group, Value value);
 
 /// Packs the matrix that the last two dimensions of `tensor` are, at `batch`, to `target`.

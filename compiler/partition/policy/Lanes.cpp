@@ -23,14 +23,14 @@ static bool readsMove(Operation *reshape) {
   return source && graph::isMovement(source) && !isa<graph::ReshapeOp>(source);
 }
 
-/// Whether the value has fewer elements than the result: its bytes count for nothing, and what makes
-/// it cannot take in what makes the result.
+/// Whether the value has fewer elements than the result: its bytes count for nothing, and what
+/// makes it cannot take in what makes the result.
 static bool isSmall(Value value, Value result) {
   graph::DimVector dims = graph::dimsOf(value), all = graph::dimsOf(result);
   return dims.size() == all.size() && llvm::any_of(llvm::zip(dims, all), [](auto sizes) {
-    auto [dim, full] = sizes;
-    return dim.isConstant(1) && !full.isConstant(1);
-  });
+           auto [dim, full] = sizes;
+           return dim.isConstant(1) && !full.isConstant(1);
+         });
 }
 
 /// Whether reading what the group reads moves no more bytes than reading its result.

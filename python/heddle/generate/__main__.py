@@ -15,6 +15,7 @@ from ..library import UsageError
 from ..stops import exit_code
 from .encoder import TASKS
 from .generator import Generator
+from .model import add_options
 
 NUMBERS = (("temperature", float, "0: always the likeliest token (default)"),
            ("top_k", int, "choose among the K likeliest tokens"),
@@ -52,15 +53,11 @@ def parser_of(program):
                             metavar="N" if kind is int else "X")
     parser.add_argument("--grammar", metavar="FILE", help="what the text must be: a schema of JSON "
                         "(.json), or a grammar of Lark (.lark)")
-    parser.add_argument("--max-length", type=int, metavar="N",
-                        help="tokens of prompt and answer together (default: what the model sees, "
-                        "at most 4096)")
     parser.add_argument("--draft", metavar="MODEL", help="a smaller model of the same tokens: it "
                         "guesses what one run of the other then checks")
     parser.add_argument("--draft-tokens", type=int, default=4, metavar="N", help="tokens it "
                         "guesses at a time (default: 4)")
-    parser.add_argument("--threads", type=int, metavar="N", help="default: as many as the machine "
-                        "has")
+    add_options(parser)
     parser.add_argument("--stats", action="store_true", help="say how long it took, on standard "
                         "error")
     parser.add_argument("--json", action="store_true", help="print the text, its tokens and how "
@@ -105,7 +102,8 @@ class Command:
         self.first = ([{"role": "system", "content": options.system}] if options.system else [])
         self.generator = Generator(options.model, max_length=options.max_length,
                                    draft=options.draft, draft_tokens=options.draft_tokens,
-                                   threads=options.threads)
+                                   threads=options.threads,
+                                   kv_cache_type=options.kv_cache_type)
 
     def show(self, stream):
         """Prints a stream as it comes."""

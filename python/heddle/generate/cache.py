@@ -15,6 +15,7 @@ from . import pairs
 from .network import INPUTS, LAST, LOGITS, MASK, POSITIONS
 
 LENGTH = "past_length"
+SCALES = ".scales"  # of a past's numbers, where these are int8: [batch, heads, length]
 PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
@@ -44,6 +45,8 @@ class Layout:
         check_names(inputs, {info.name for info in session.get_outputs()},
                     {info.name for info in self.pasts}, where, has_source)
         for info in self.pasts:
+            if info.name.endswith(SCALES):
+                continue
             if len(info.shape) != 4 or not all(isinstance(size, int) for size in info.shape[1:]):
                 raise RefusedError(f"{where}: '{info.name}' is {info.shape}, but must be [batch, "
                                    "heads, length, size] with a number of heads and a size")

@@ -129,15 +129,22 @@ class Model:
         return self._words_of()
 
 
+def add_options(parser, number=int):
+    """Adds the flags of whoever opens a model."""
+    parser.add_argument("--max-length", type=number, metavar="N",
+                        help="tokens of prompt and answer together (default: what the model sees, "
+                        "at most 4096)")
+    parser.add_argument("--kv-cache-type", choices=("f32", "bf16", "f16", "int8"),
+                        help="numbers of keys and values (default: those of the model)")
+    parser.add_argument("--threads", type=number, metavar="N", help="default: as many as the "
+                        "machine has")
+
+
 def open_model(path, max_length=None, threads=None, **options):
     """The Model of a folder, of a .onnx or of a .gguf file."""
     path = Path(path)
     if not path.exists():
         raise UsageError(f"'{path}': there is no such file or folder")
-    if max_length is not None and not (hasattr(max_length, "__index__")
-                                       and 1 <= max_length <= 1 << 24):
-        raise UsageError(f"'max_length' is {max_length!r}, but must be a number of tokens from 1 "
-                         f"to {1 << 24}")
     if "kv_cache" in options:
         raise UsageError("'kv_cache' is no option of a generator, whose keys and values have room "
                          "for as many tokens as 'max_length' says; give that one")
@@ -163,6 +170,10 @@ def open_model(path, max_length=None, threads=None, **options):
 
 def bounded(context, max_length, where):
     """Tokens that a text may have."""
+    if max_length is not None and not (hasattr(max_length, "__index__")
+                                       and 1 <= max_length <= 1 << 24):
+        raise UsageError(f"'max_length' is {max_length!r}, but must be a number of tokens from 1 "
+                         f"to {1 << 24}")
     if max_length is not None and context is not None and max_length > context:
         raise UsageError(f"'max_length' is {max_length}, but {where} sees {context} tokens")
     return max_length or min(context or LONGEST, LONGEST)
@@ -282,7 +293,7 @@ def _open_pair(made, weights, files, facts, threads, options, words_of):
         ear = audio.ear_of(read_json(path), made.mels, made.frames, f"'{path}'")
     modules = []
     for kind, part, more in (("decoder", "write", {"kv_cache": context}),
-                             ("encoder", "encoder", {})):
+                             ("encoder", "encoder", {"kv_cache_type": None})):
         typical = {network.BATCH: 1, pairs.SOURCE: made.frames // 2 or TYPICAL_SOURCE}
         if kind == "decoder":
             typical |= TYPICAL

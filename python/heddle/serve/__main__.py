@@ -11,7 +11,7 @@ import threading
 
 from .. import library
 from ..generate.embed import Embedder, is_embedder
-from ..generate.model import open_model
+from ..generate.model import add_options, open_model
 from ..stops import exit_code
 from .embed import EmbedEngine
 from .engine import Engine
@@ -50,10 +50,7 @@ def parser_of(program):
             ("grace", _from(0.0, float), 10.0, "seconds that answers may go on after a signal")):
         parser.add_argument(f"--{flag}", type=kind, default=default, metavar="N",
                             help=f"{text}, at most (default: {default:g})")
-    parser.add_argument("--max-length", type=_from(1), metavar="N", help="tokens of prompt and "
-                        "answer together (default: what the model sees, at most 4096)")
-    parser.add_argument("--threads", type=_from(0), metavar="N", help="default: as many as the "
-                        "machine has")
+    add_options(parser, _from(0))
     parser.add_argument("--quiet", action="store_true", help="tell nothing of requests")
     return parser
 
@@ -61,10 +58,14 @@ def parser_of(program):
 def _run(options, tell, stops):
     limits = options.slots, options.queue, options.timeout
     if is_embedder(options.model):
+        if options.kv_cache_type:
+            raise library.UsageError(f"--kv-cache-type {options.kv_cache_type}: '{options.model}' "
+                                     "makes embeddings, for which no keys and values are kept")
         engine = EmbedEngine(Embedder(options.model, max_length=options.max_length,
                                       threads=options.threads), *limits)
     else:
-        model = open_model(options.model, options.max_length, options.threads)
+        model = open_model(options.model, options.max_length, options.threads,
+                           kv_cache_type=options.kv_cache_type)
         if model.has_words:
             model.words  # noqa: B018: read now: it may be of another model
         engine = Engine(model, *limits, options.keep)

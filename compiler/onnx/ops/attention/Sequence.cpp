@@ -6,6 +6,7 @@
 #include "compiler/onnx/ops/Numbers.h"
 #include "compiler/onnx/ops/Walk.h"
 #include "compiler/onnx/ops/attention/Attention.h"
+#include "compiler/onnx/ops/attention/Past.h"
 
 using namespace mlir;
 using namespace heddle::graph;
@@ -77,15 +78,17 @@ static void importTensorScatter(Node &n) {
     if (i != axis)
       part[i] = dims[i];
   update = n.broadcast(update, part);
-  Value place = n.iota(part, axis, n.i64());
+  DimVector lead(ArrayRef<Dim>(part).take_front(axis + 1));
+  Value place = n.iota(lead, axis, n.i64());
   if (n.has(2)) {
-    Ints others = llvm::to_vector(llvm::seq<int64_t>(1, rank));
+    Ints others = llvm::to_vector(llvm::seq<int64_t>(1, axis + 1));
     place = n.add(place, n.unsqueeze(n.in(2), others));
   }
   if (mode == "circular")
     place = n.binary<ModOp>(place, sizeNumber(n, dims[axis], n.i64()));
-  n.set(n.infer<ScatterElementsOp>({cache, n.broadcast(place, part), update},
-                                   {n.integer("axis", axis), n.text("reduction", "none")}));
+  const Buffer *buffer = bufferOf(n, cache);
+  n.set(buffer ? extendBuffer(n, *buffer, update, axis, place, dims[axis])
+               : writeSlices(n, cache, update, axis, place));
 }
 
 namespace {

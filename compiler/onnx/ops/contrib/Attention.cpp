@@ -209,9 +209,9 @@ static Value append(Node &n, size_t i, Value fresh, const Batch &batch) {
   if (!n.has(i))
     return fresh;
   Value past = n.in(i);
-  if (n.reader.extenders.contains(&n.message) && n.reader.buffers.contains(past)) {
+  if (const Buffer *buffer = bufferOf(n, past)) {
     Value places = n.unsqueeze(batch.positions, {1});
-    return n.sliceAlong(extendBuffer(n, past, fresh, 2, places), 2, Dim(0), batch.total);
+    return extendBuffer(n, *buffer, fresh, 2, places, batch.total);
   }
   Value whole = n.concat({past, fresh}, 2);
   DimVector dims = dimsOf(whole);
