@@ -42,11 +42,7 @@ Values AttentionKernel::dotsOf(Elements &e, const Strip &strip, Value panel) {
                   }
                   return next;
                 });
-  sums = code.transpose(sums);
-  for (; sums.size() > 1; sums.truncate(sums.size() / 2))
-    for (size_t i = 0, half = sums.size() / 2; i < half; ++i)
-      sums[i] = code.b.create<arith::AddFOp>(code.loc, sums[i], sums[i + half]);
-  return sums;
+  return {code.sumRows(sums)};
 }
 
 /// `start` and the values of a chunk of keys, columns of a panel, each times the row's weight.
@@ -59,7 +55,7 @@ Values AttentionKernel::weighed(Elements &e, const Strip &strip, Value panel, co
   Value first = code.mul(panel, code.number(layout.valuePanels.width));
   Indices place = operandBatch(e, layout.parts.values, valuesOf);
   place.append(2, Index());
-  return foldScoped(e, chunk.low, chunk.high, start, [&](Value key, ValueRange in) {
+  auto add = [&](Value key, ValueRange in) {
     Value weight = code.spread(code.load(number, row, key));
     place[place.size() - 2] = e.uniform(key);
     Values next;
@@ -73,7 +69,22 @@ Values AttentionKernel::weighed(Elements &e, const Strip &strip, Value panel, co
       e.mask = {};
     }
     return next;
+  };
+  // Two keys at a time have sums of their own, so that none waits for the one before.
+  int64_t count = start.size();
+  Value two = code.number(2), pairs = code.div(code.sub(chunk.high, chunk.low), two);
+  Values sums(start);
+  sums.append(count, code.spread(code.constantOf(number, 0)));
+  sums = foldScoped(e, code.number(0), pairs, sums, [&](Value pair, ValueRange in) {
+    Value key = code.add(chunk.low, code.mul(pair, two));
+    Values next = add(key, in.take_front(count));
+    next.append(add(code.add(key, code.number(1)), in.drop_front(count)));
+    return next;
   });
+  for (int64_t j = 0; j < count; ++j)
+    sums[j] = code.b.create<arith::AddFOp>(code.loc, sums[j], sums[count + j]);
+  sums.truncate(count);
+  return foldScoped(e, code.add(chunk.low, code.mul(pairs, two)), chunk.high, sums, add);
 }
 
 /// Rows [first, end) of a batch, at most as many as the scratch has room for.

@@ -175,23 +175,34 @@ Value Code::maskOf(Value count) {
   return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::slt, steps, spread(narrow));
 }
 
-Values Code::transpose(Values rows) {
-  // Swaps the off-diagonal blocks of ever smaller squares: log2(lanes) rounds of shuffles.
-  for (int64_t distance = lanes / 2; distance > 0; distance /= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t i = 0; i < lanes; ++i) {
-      low.push_back(i & distance ? lanes + i - distance : i);
-      high.push_back(i & distance ? lanes + i : i + distance);
-    }
-    for (int64_t i = 0; i < lanes; ++i) {
-      if (i & distance)
-        continue;
-      Value upper = rows[i], lower = rows[i + distance];
-      rows[i] = b.create<vector::ShuffleOp>(loc, upper, lower, low);
-      rows[i + distance] = b.create<vector::ShuffleOp>(loc, upper, lower, high);
-    }
+/// Two rows of blocks of so many lanes, whose off-diagonal blocks have changed places.
+std::pair<Value, Value> Code::swapBlocks(Value upper, Value lower, int64_t distance) {
+  SmallVector<int64_t> low, high;
+  for (int64_t i = 0; i < lanes; ++i) {
+    low.push_back(i & distance ? lanes + i - distance : i);
+    high.push_back(i & distance ? lanes + i : i + distance);
   }
+  return {b.create<vector::ShuffleOp>(loc, upper, lower, low),
+          b.create<vector::ShuffleOp>(loc, upper, lower, high)};
+}
+
+Values Code::transpose(Values rows) {
+  // Ever smaller squares: log2(lanes) rounds of shuffles.
+  for (int64_t distance = lanes / 2; distance > 0; distance /= 2)
+    for (int64_t i = 0; i < lanes; ++i)
+      if (!(i & distance))
+        std::tie(rows[i], rows[i + distance]) = swapBlocks(rows[i], rows[i + distance], distance);
   return rows;
+}
+
+Value Code::sumRows(Values rows) {
+  // A round of a transpose, whose results are added: half as many rows are left.
+  for (int64_t distance = lanes / 2; distance > 0; distance /= 2)
+    for (int64_t i = 0; i < distance; ++i) {
+      auto [upper, lower] = swapBlocks(rows[i], rows[i + distance], distance);
+      rows[i] = b.create<arith::AddFOp>(loc, upper, lower);
+    }
+  return rows.front();
 }
 
 Values Code::interleave(ValueRange rows) {

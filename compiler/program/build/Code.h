@@ -60,6 +60,8 @@ public:
   Value reversed(Value vector);
   /// `lanes` vectors as the rows of a square; its columns.
   Values transpose(Values rows);
+  /// The sums of `lanes` vectors of floats, a lane each.
+  Value sumRows(Values rows);
   /// Vectors of as many lanes, in which the first lanes of all come first, then the second ones.
   Values interleave(mlir::ValueRange rows);
   Value constantOf(Type element, double value);
@@ -77,6 +79,7 @@ public:
   Type pointerType() { return program::pointerType(b.getContext()); }
 
 private:
+  std::pair<Value, Value> swapBlocks(Value upper, Value lower, int64_t distance);
   Value fromMemory(Type element, Value raw);
   Value toMemory(Type element, Value value);
 };
