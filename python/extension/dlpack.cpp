@@ -133,22 +133,35 @@ Imported viewOf(const Tensor &tensor, bool isWritable, Ref capsule) {
   return imported;
 }
 
+/// Whether the memory of a tensor of torch holds its numbers with the other sign, as that of
+/// `x.conj().imag` does: DLPack does not tell.
+bool hasOtherSign(PyObject *value) {
+  static PyObject *const question = PyUnicode_InternFromString("is_neg");
+  Ref answer(PyObject_CallMethodObjArgs(value, question, nullptr));
+  PyErr_Clear(); // of other types
+  return answer.get() == Py_True;
+}
+
 } // namespace
 
 Imported importDlpack(PyObject *value) {
-  Ref capsule(PyObject_CallMethod(value, "__dlpack__", nullptr));
+  bool isCopied = hasOtherSign(value);
+  Ref held =
+      isCopied ? Ref(PyObject_CallMethod(value, "resolve_neg", nullptr)) : Ref::borrow(value);
+  Ref capsule(held ? PyObject_CallMethod(held.get(), "__dlpack__", nullptr) : nullptr);
   if (!capsule)
     return {};
   // A capsule that keeps its name gives the memory back when it goes.
   if (PyCapsule_IsValid(capsule.get(), kName)) {
     auto *managed = static_cast<Managed *>(PyCapsule_GetPointer(capsule.get(), kName));
-    return viewOf(managed->tensor, true, std::move(capsule));
+    return viewOf(managed->tensor, !isCopied, std::move(capsule));
   }
   if (PyCapsule_IsValid(capsule.get(), kVersionedName)) {
     auto *managed =
         static_cast<ManagedVersioned *>(PyCapsule_GetPointer(capsule.get(), kVersionedName));
     if (managed->major == 1)
-      return viewOf(managed->tensor, !(managed->flags & kReadOnly), std::move(capsule));
+      return viewOf(managed->tensor, !isCopied && !(managed->flags & kReadOnly),
+                    std::move(capsule));
   }
   raise(HEDDLE_USAGE, "its __dlpack__ gives no capsule of DLPack 0 or 1");
   return {};
@@ -259,7 +272,7 @@ const Exchange *exchangeOf(PyTypeObject *type) {
 bool importDirect(PyObject *value, heddle_tensor_t &tensor, Keep &keep) {
   const Exchange *exchange = exchangeOf(Py_TYPE(value));
   ManagedVersioned *managed = nullptr;
-  if (!exchange)
+  if (!exchange || hasOtherSign(value))
     return false;
   if (exchange->fromObject(value, &managed) != 0 || !managed) {
     PyErr_Clear(); // __dlpack__ says it again

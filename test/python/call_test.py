@@ -145,6 +145,18 @@ def test_torch_and_heddle_share_memory(session):
     assert heddle.Tensor(half).data_ptr == half.data_ptr()
 
 
+def test_a_tensor_whose_memory_has_the_other_sign(session):
+    """torch marks such views, but DLPack does not: they are copied, and never written."""
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    given = feeds(3)
+    marked = {name: torch._neg_view(torch.from_numpy(-array)) for name, array in given.items()}
+    np.testing.assert_array_equal(session.run(None, marked)[0], expected(**given))
+    place = torch._neg_view(torch.zeros(3, 4))
+    with pytest.raises(heddle.UsageError, match="read-only"):
+        session.run(None, given, out={"y": place})
+    assert not place.any()
+
+
 class Raises:
     def __array__(self, *_, **__):
         raise RuntimeError("no array today")

@@ -38,7 +38,8 @@ class Call:
         self.session = self.names and Session(compile_model(model.proto, **options),
                                               threads=options["threads"])
         bound = {name: i for name, i, _ in model.inputs
-                 if i in self.weights and self.weights[i].is_contiguous()}
+                 if i in self.weights and self.weights[i].is_contiguous()
+                 and not self.weights[i].is_neg()}  # a copy would not hear of changes
         self.inputs = [each for each in model.inputs if each[0] not in bound]
         self.bound, self.places = [*bound], [*bound.values()]
         self.pointers = [None] * len(bound)
