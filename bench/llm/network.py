@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 from heddle.generate import families
 from heddle.generate import network as written
+from heddle.generate.gguf_types import Codes
 
 SIZES = {
     "100m": {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
@@ -55,8 +56,15 @@ class Random:
         return self._random.standard_normal(shape, np.float32) / np.float32(math.sqrt(shape[1]))
 
     def quantised(self, name):
-        if self.bits == 32:
+        """Codes of a matrix, or None."""
+        if self.bits == 32 or "embed_tokens" in name:
             return None
+        bits, packed, scales = self.blocks(name)
+        codes = packed if bits == 8 else np.stack([packed & 15, packed >> 4], -1)
+        return Codes(bits, codes.reshape(len(packed), -1), scales)
+
+    def blocks(self, name):
+        """(bits, bytes [rows, blocks, bytes], scales [rows, blocks])."""
         rows, columns = self._shape(name)
         size = (rows, columns // BLOCK, BLOCK * self.bits // 8)
         # Codes are mean 0: their halves of a byte are about 8, bytes about 128.

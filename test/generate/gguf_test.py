@@ -4,7 +4,7 @@ import struct
 
 import numpy as np
 import pytest
-from heddle.generate import Generator, gguf
+from heddle.generate import Generator, gguf, gguf_types, network
 from heddle.generate.gguf_words import words_of
 
 import heddle
@@ -13,7 +13,8 @@ import tiny
 
 pytest.importorskip("tokenizers")
 PROMPT = np.random.default_rng(8).integers(3, tiny.WORDS, 30).tolist()
-F32, F16, Q4_0, Q8_0, BF16 = 0, 1, 2, 8, 30
+F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, IQ4_NL, BF16, MXFP4 = 0, 1, 2, 3, 6, 7, 8, 20, 30, 39
+CODED = {number: row for number, row in gguf_types.TYPES.items() if row[3]}
 KINDS = {bool: 7, int: 4, float: 6, str: 8}
 FORMS = {bool: "?", int: "I", float: "f"}
 
@@ -40,6 +41,9 @@ def encode(array, kind):
     if kind == BF16:
         bits = array.astype("<f4").view(np.uint32) >> 16
         return bits.astype("<u2").tobytes(), (bits << 16).view(np.float32)
+    if kind not in (Q4_0, Q8_0):
+        data = drawn(kind, array.size)
+        return data.tobytes(), gguf_types.TYPES[kind][3](data).array().reshape(array.shape)
     blocks, data, made = array.reshape(-1, 32), b"", []
     for block in blocks:
         largest = block[np.argmax(np.abs(block))]
@@ -55,6 +59,23 @@ def encode(array, kind):
             data += scale.tobytes() + codes.tobytes()
             made.append(codes * wide)
     return data, np.concatenate(made).reshape(array.shape)
+
+
+def drawn(kind, elements, seed=3):
+    """Blocks [blocks, bytes] of random codes, whose weights are about 0.1."""
+    _, each, size, _ = CODED[kind]
+    data = np.random.default_rng(seed).integers(0, 256, (elements // each, size), np.uint8)
+    scales = {Q4_1: (0, 2), Q5_0: (0,), Q5_1: (0, 2), 10: (80, 82), 11: (108,), 12: (0, 2),
+              13: (0, 2), 14: (208,)}.get(kind, (0,))
+    if kind == MXFP4:
+        data[:, 0] = data[:, 0] % 4 + 122
+        return data
+    largest = {Q4_1: 8, Q5_0: 16, Q5_1: 16, IQ4_NL: 99}.get(kind, 2000 if each == 256 else 128)
+    for at in scales:
+        number = np.float16(0.2 / (largest if at in (0, scales[0]) or each == 256 else -2))
+        factors = np.random.default_rng(seed + at).choice([0, 1, 1, 1, 2], (len(data), 1))
+        data[:, at:at + 2] = (number * factors.astype(np.float16)).view(np.uint8)
+    return data
 
 
 def gguf_name(name):
@@ -128,7 +149,9 @@ def whole(values, tensors, version=3):
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("name, kind", [
-    ("llama", Q4_0), ("llama", Q8_0), ("qwen2", F16), ("qwen3", BF16), ("phi3", Q4_0)])
+    ("llama", Q4_0), ("llama", Q8_0), ("qwen2", F16), ("qwen3", BF16), ("phi3", Q4_0),
+    ("qwen2", Q8_0), ("qwen2", Q4_1), ("llama", Q5_0), ("phi3", Q5_1), ("qwen3", IQ4_NL),
+    ("qwen2", MXFP4)])
 def test_logits_are_those_of_the_weights(tmp_path, name, kind):
     made, weights = tensors(name, kind)
     (tmp_path / "m.gguf").write_bytes(whole(values(name), made))
@@ -147,11 +170,48 @@ def test_products_of_quantised_matrices_keep_their_bits(tmp_path):
     made, weights = tensors("llama", Q4_0)
     (tmp_path / "m.gguf").write_bytes(whole(values("llama"), made))
     file = gguf.File(tmp_path / "m.gguf")
-    bits, packed, scales = file.quantised("model.layers.0.mlp.up_proj.weight")
-    codes = np.stack([packed & 15, packed >> 4], -1).reshape(48, 32).astype(np.float32) - 8
-    np.testing.assert_array_equal(codes * scales, weights["model.layers.0.mlp.up_proj.weight"])
-    assert bits == 4 and file.quantised("model.norm.weight") is None
+    name = "model.layers.0.mlp.up_proj.weight"
+    codes = file.quantised(name)
+    np.testing.assert_array_equal(codes.array(), weights[name])
+    assert codes.bits == 4 and file.quantised("model.norm.weight") is None
     assert file.eos == (2,) and file.bos == 1 and file.token_names["eos_token"] == "</s>"
+
+
+@pytest.mark.parametrize("kind", CODED)
+def test_codes_are_those_of_llama_cpp(kind):
+    theirs = pytest.importorskip("gguf", reason="the package gguf is not installed")
+    name, elements, size, make = CODED[kind]
+    kind = theirs.GGMLQuantizationType(kind)
+    assert kind.name == name and theirs.GGML_QUANT_SIZES[kind] == (elements, size)
+    data = np.random.default_rng(1).integers(0, 256, (300, size), np.uint8)
+    with np.errstate(all="ignore"):  # random scales may be NaN
+        wanted, codes = theirs.quants.dequantize(data, kind), make(data)
+        found = codes.array()
+    sound = np.isfinite(wanted)
+    np.testing.assert_array_equal(np.isfinite(found), sound)
+    for ours, wants, is_sound in zip(found, wanted, sound):  # each has scales of its own
+        if is_sound.any():
+            most = np.abs(wants[is_sound]).max()
+            np.testing.assert_allclose(ours[is_sound], wants[is_sound], rtol=0, atol=2e-6 * most)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("kind", CODED)
+def test_products_of_codes(tmp_path, kind):
+    """Products are those of the weights; of activations of 8 bits nearly so."""
+    codes = CODED[kind][3](drawn(kind, 24 * 512)).rows(24)
+    with open(tmp_path / "m.onnx.data", "wb") as file:
+        net = network.Network(file)
+        net.input("x", ["rows", 512])
+        net.outputs.append(network.onnx_graph.make_value(
+            network.Writer(None, None, net, 0).product("x", codes, "w", "y"), ["rows", 24]))
+        (tmp_path / "m.onnx").write_bytes(net.finish().SerializeToString())
+    for rows in (1, 5):
+        x = np.random.default_rng(rows).standard_normal((rows, 512), np.float32)
+        wanted = x @ codes.array().T
+        for math, tolerance in (("strict", 1e-5), ("fast", 2e-2)):
+            found, = heddle.compile(tmp_path / "m.onnx", math=math).run(None, {"x": x})
+            assert np.abs(found - wanted).max() < tolerance * np.abs(wanted).max()
 
 
 def test_words_by_scores():
@@ -188,8 +248,10 @@ def damaged(change):
     (lambda v, t: whole(v, t)[:-40], "goes beyond the end of the file"),
     (lambda v, t: t.update({"blk.0.attn_q.weight": ((1 << 62, 1 << 62), F32, b"")}),
      "goes beyond the end of the file"),
+    (lambda v, t: t.update({"blk.0.attn_q.weight": ((32, 32), 16, b"")}),
+     "'blk.0.attn_q.weight' is IQ2_XXS; supported: F32, F16, BF16, Q4_0"),
     (lambda v, t: t.update({"blk.0.attn_q.weight": ((32, 32), 12, b"")}),
-     "'blk.0.attn_q.weight' is Q4_K; supported: F32, F16, Q4_0, Q8_0, BF16"),
+     r"is Q4_K\[32, 32\], whose rows are not whole blocks of 256"),
     (lambda v, t: t.update({"blk.0.attn_q.weight": ((32, 32), 77, b"")}), "is of number 77"),
     (lambda v, t: t.update({"blk.0.attn_q.weight": ((64, 16), Q4_0, b"")}), "not whole blocks"),
     (lambda v, t: t.update({"blk.0.attn_q.weight": t["blk.0.attn_k.weight"]}),

@@ -1,7 +1,7 @@
-"""gguf: decoders in llama.cpp's format: sizes, words and weights of f32, f16, bf16, Q8_0 and Q4_0.
+"""gguf: decoders in llama.cpp's format: sizes, words and weights.
 
-Matrices of Q4_0 and Q8_0 keep their bits: they become MatMulNBits with blocks of 32. Each size of a
-file is held against the file's length before anything of that size is made.
+Matrices of codes stay such (gguf_types.py). Each size of a file is held against the file's length
+before anything of that size is made.
 SPDX-License-Identifier: Apache-2.0
 """
 
@@ -12,18 +12,12 @@ import numpy as np
 
 from ..library import RefusedError
 from . import families, gguf_words
+from .gguf_types import OTHER_TYPES, TYPES
 from .safetensors import widen
 
 SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q",
            12: "d"}
 STRING, ARRAY = 8, 9
-BLOCK = 32
-TYPES = {0: ("F32", 1, 4), 1: ("F16", 1, 2), 2: ("Q4_0", BLOCK, 18), 8: ("Q8_0", BLOCK, 34),
-         30: ("BF16", 1, 2)}  # number -> name, elements and bytes of a block
-OTHER_TYPES = {3: "Q4_1", 6: "Q5_0", 7: "Q5_1", 9: "Q8_1", 10: "Q2_K", 11: "Q3_K", 12: "Q4_K",
-               13: "Q5_K", 14: "Q6_K", 15: "Q8_K", 16: "IQ2_XXS", 17: "IQ2_XS", 18: "IQ3_XXS",
-               19: "IQ1_S", 20: "IQ4_NL", 21: "IQ3_S", 22: "IQ2_S", 23: "IQ4_XS", 29: "IQ1_M",
-               34: "TQ1_0", 35: "TQ2_0", 39: "MXFP4"}
 MOST_RANK = 4
 # Architecture -> whether elements of queries and keys that turn together are neighbours.
 ARCHITECTURES = {"llama": True, "qwen2": False, "qwen3": False, "phi3": False}
@@ -183,13 +177,13 @@ class File:
         return shape
 
     def _blocks(self, name):
-        """(type, bytes [blocks, bytes of a block], shape)."""
+        """(name of the type, bytes [blocks, bytes of a block], shape, what makes Codes of them)."""
         shape, number, offset = self._entry_of(name)
         if number not in TYPES:
             kind = OTHER_TYPES.get(number, f"of number {number}")
             raise RefusedError(f"{self.where}: '{name}' is {kind}; supported: "
-                               f"{', '.join(each for each, _, _ in TYPES.values())}")
-        kind, elements, size = TYPES[number]
+                               f"{', '.join(kind for kind, *_ in TYPES.values())}")
+        kind, elements, size, make = TYPES[number]
         count = 1
         for dim in shape:
             count *= dim
@@ -200,42 +194,30 @@ class File:
         if begin + length > len(self.map):
             raise RefusedError(f"{self.where}: '{name}' is {kind}{shape} at byte {begin}, which "
                                f"goes beyond the end of the file, {len(self.map)}")
-        return kind, np.frombuffer(self.map, np.uint8, length, begin).reshape(-1, size), shape
+        blocks = np.frombuffer(self.map, np.uint8, length, begin).reshape(-1, size)
+        return kind, blocks, shape, make
 
     def _array(self, name):
         """A tensor as f32."""
-        kind, blocks, shape = self._blocks(name)
+        kind, blocks, shape, make = self._blocks(name)
+        if make:
+            with np.errstate(all="ignore"):  # scales may be infinite: the model's logits then tell
+                return make(blocks).array().reshape(shape)
         flat = blocks.reshape(-1)
-        if kind == "F32":
-            return flat.view("<f4").reshape(shape)
-        if kind == "F16":
-            return flat.view("<f2").astype(np.float32).reshape(shape)
         if kind == "BF16":
             return widen(flat.view("<u2")).reshape(shape)
-        scales = blocks[:, :2].copy().view("<f2").astype(np.float32)
-        codes = blocks[:, 2:]
-        if kind == "Q8_0":
-            return (codes.view(np.int8) * scales).reshape(shape)
-        low, high = codes & 15, codes >> 4  # elements 0 to 15, and 16 to 31
-        return ((np.concatenate([low, high], 1).astype(np.float32) - 8) * scales).reshape(shape)
+        return flat.view("<f4" if kind == "F32" else "<f2").astype(np.float32).reshape(shape)
 
     def read(self, name):
         return self._array(self._name(name))
 
     def quantised(self, name):
-        """(bits, bytes [rows, blocks, bytes], scales f32 [rows, blocks]) as MatMulNBits has them,
-        or None where a tensor's type is no such."""
-        name = self._name(name)
-        kind, blocks, shape = self._blocks(name)
-        if not kind.startswith("Q") or len(shape) != 2:
+        """The Codes of a matrix, or None where its type has none."""
+        _, blocks, shape, make = self._blocks(self._name(name))
+        if not make or len(shape) != 2:
             return None
-        rows, each = shape[0], shape[1] // BLOCK
-        scales = blocks[:, :2].copy().view("<f2").astype(np.float32).reshape(rows, each)
-        codes = blocks[:, 2:]
-        if kind == "Q8_0":
-            return 8, (codes ^ 128).reshape(rows, each, BLOCK), scales
-        whole = np.concatenate([codes & 15, codes >> 4], 1)
-        return 4, (whole[:, ::2] | whole[:, 1::2] << 4).reshape(rows, each, BLOCK // 2), scales
+        with np.errstate(all="ignore"):
+            return make(blocks).rows(shape[0])
 
     def _token(self, which):
         number = self.values.get(f"tokenizer.ggml.{which}_token_id")

@@ -70,14 +70,9 @@ class Writer:
     def linear(self, x, source, name, columns=None, bias=None, turned=True):
         """x times a matrix of the weights, [out, in] where it is `turned`; and its bias."""
         matrix = f"{source}.weight"
-        small = self.weights.quantised(matrix)
-        if small is not None:
-            bits, packed, scales = small
-            rows, blocks, _ = packed.shape
-            y = self.net.op("MatMulNBits", x, self.net.constant(packed, matrix),
-                            self.net.constant(scales.reshape(-1), f"{matrix}.scales"), name=name,
-                            domain=MICROSOFT, N=rows, K=blocks * 32, bits=bits, block_size=32,
-                            accuracy_level=ROUNDED)
+        codes = self.weights.quantised(matrix)
+        if codes is not None:
+            y = self.product(x, codes, matrix, name)
         else:
             array = self.weights.read(matrix)
             array = array.T if turned else array
@@ -90,6 +85,42 @@ class Writer:
             return y
         return self.net.op("Add", y, self.net.constant(self.weights.read(bias), bias),
                            name=f"{name}/bias")
+
+    def product(self, x, codes, matrix, name):
+        """x times the rows of a matrix of Codes."""
+        net = self.net
+        rows, columns = codes.codes.shape
+        zeros = ([] if codes.zeros is None
+                 else [net.constant(codes.zeros.reshape(-1), f"{matrix}.zeros")])
+        return net.op("MatMulNBits", x, net.constant(codes.packed(), f"{matrix}.packed"),
+                      net.constant(codes.scales.reshape(-1), f"{matrix}.scales"), *zeros, name=name,
+                      domain=MICROSOFT, N=rows, K=columns, bits=codes.bits, block_size=codes.part,
+                      accuracy_level=ROUNDED)
+
+    def embedded(self, words, codes):
+        """Rows of the words' table, of Codes if there are some."""
+        net = self.net
+        if codes is None:
+            return net.op("Gather", net.constant(self.table(words, self.made.words), words), INPUTS,
+                          name="embed", axis=0)
+        if codes.codes.shape != (self.made.words, self.made.width):
+            raise RefusedError(f"{self.weights.where}: '{words}' is {list(codes.codes.shape)}, but "
+                               f"its sizes say {[self.made.words, self.made.width]}")
+
+        def rows(values, part):
+            return net.op("Gather", net.constant(values, f"{words}.{part}"), INPUTS,
+                          name=f"embed/{part}", axis=0)
+
+        last = net.constant(np.int64([-1]), "last_axis")
+        numbers = net.op("Cast", rows(codes.parts(), "codes"), name="embed/numbers",
+                         to=onnx_graph.FLOAT)
+        zeros = (net.constant(np.float32(codes.middle), "embed/middle") if codes.zeros is None
+                 else net.op("Unsqueeze", rows(codes.zeros, "zeros"), last, name="embed/zero"))
+        scales = net.op("Unsqueeze", rows(codes.scales, "table_scales"), last, name="embed/scale")
+        scaled = net.op("Mul", net.op("Sub", numbers, zeros, name="embed/centred"), scales,
+                        name="embed/scaled_codes")
+        return net.op("Reshape", scaled, net.constant(np.int64([0, 0, -1]), "embed/shape"),
+                      name="embed")
 
     def table(self, name, rows, columns=None):
         """A tensor of so many rows, as wide as the model unless `columns` says more."""
@@ -202,8 +233,8 @@ class Writer:
         self.lengths()
         top, words = (("transformer", "transformer.wte.weight") if made.family.gpt2
                       else ("model", "model.embed_tokens.weight"))
-        x = net.op("Gather", net.constant(self.table(words, made.words), words), INPUTS,
-                   name="embed", axis=0)
+        codes = self.weights.quantised(words)
+        x = self.embedded(words, codes)
         if made.family.scaled_words:
             x = net.op("Mul", x, net.constant(np.float32(made.width**0.5), "width_root"),
                        name="embed/scaled")
@@ -217,7 +248,10 @@ class Writer:
             x = layer(i, x)
         x = self.last(x)
         x = self.norm(x, f"{top}.{'ln_f' if made.family.gpt2 else 'norm'}", "norm")
-        if made.tied or "lm_head.weight" not in self.weights:
+        is_tied = made.tied or "lm_head.weight" not in self.weights
+        if is_tied and codes is not None:
+            x = self.product(x, codes, words, "head")
+        elif is_tied:
             x = net.op("MatMul", x, net.op("Transpose", words, name="head/words", perm=[1, 0]),
                        name="head")
         else:

@@ -107,7 +107,7 @@ class Safetensors:
         return np.asarray(self._of[found].read(found), np.float32)
 
     def quantised(self, name):
-        """(bits, bytes, scales) of a matrix whose blocks of 32 have a scale; here none has."""
+        """The Codes of a matrix; here none has any."""
         return None
 
     @property
