@@ -116,7 +116,9 @@ def measure(given):
         for kind in given.kinds:
             folder = Path(tempfile.mkdtemp(prefix="heddle-llm-"))
             try:
-                yield from measure_model(folder, size, kind, given)
+                for row in measure_model(folder, size, kind, given):
+                    print(json.dumps(row), file=sys.stderr, flush=True)
+                    yield row
             finally:
                 shutil.rmtree(folder)
 

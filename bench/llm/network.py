@@ -74,10 +74,11 @@ class Random:
             return None
         columns, = columns
         size = (rows, columns // BLOCK, BLOCK * bits // 8)
-        # Codes are mean 0: their halves of a byte are about 8, bytes about 128. Scales are of f16,
-        # as llama.cpp keeps them.
+        # Codes are mean 0: their halves of a byte are about 8, bytes about 128. As llama.cpp has it,
+        # scales are of f16, and no byte is -128.
         scale = np.float16(2 / (1 << bits) / math.sqrt(columns) * math.sqrt(3))
-        return bits, seeded(name).integers(0, 256, size, np.uint8), np.full(
+        return bits, seeded(name).integers(
+            bits == 8, 256, size, np.uint8), np.full(
             size[:2], np.float32(scale))
 
 
