@@ -21,6 +21,13 @@ void Contraction::emitOperands(bool mayPackInTasks) {
   right->prepare();
 }
 
+Dim Contraction::scratchOfTile(const Dim &bytes) {
+  if (!layout.hasMatrices)
+    return right->scratchOfTile(bytes);
+  matrices.beginAfter(bytes);
+  return matrices.scratchEnd();
+}
+
 void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
   left.emitPhase();
   right = std::move(operand);
@@ -372,9 +379,9 @@ void Contraction::emitProducts() {
         emit);
   });
   Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
-  Dim scratch = layout.hasMatrices ? matrices.scratchEnd()
-                : isDecoded        ? chunk * panelBytes
-                                   : Dim(0);
+  Dim scratch = layout.hasMatrices ? matrices.scratchEnd() : right->scratchOfTile(Dim(0));
+  if (isDecoded)
+    scratch = scratch + chunk * panelBytes;
   kernel.endPhase(chunks * blocks, layout.work(), scratch);
 }
 

@@ -26,6 +26,8 @@ public:
   void emitOperands(bool mayPackInTasks = false);
   /// Emits the operands with a right one that is read in another way.
   void emitOperands(std::unique_ptr<RightOperand> operand);
+  /// Lets a tile have scratch that begins after so many bytes; where it ends.
+  Dim scratchOfTile(const Dim &bytes);
   /// The phase that computes and stores the results.
   void emitProducts();
   /// Tiles [first, end) by panels [firstPanel, endPanel).

@@ -92,11 +92,7 @@ Value Stitch::address(Value row, Value column) {
 void Stitch::emit() {
   contraction.emitOperands();
   Type element = graph::storageOf(between);
-  Dim scratch = rows.scratchBegin + rows.scratchBytes();
-  if (contraction.layout.hasMatrices) {
-    contraction.matrices.beginAfter(scratch);
-    scratch = contraction.matrices.scratchEnd();
-  }
+  Dim scratch = contraction.scratchOfTile(rows.scratchBegin + rows.scratchBytes());
   if (!isResult)
     contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
