@@ -69,17 +69,16 @@ class Random:
         return array
 
     def quantised(self, name):
-        bits, (rows, *columns) = BITS[self.kind], self._shape(name)
-        if bits > 8 or not columns or "embed_tokens" in name:
+        bits, shape = BITS[self.kind], self._shape(name)
+        if bits > 8 or len(shape) == 1 or "embed_tokens" in name:
             return None
-        columns, = columns
+        rows, columns = shape
         size = (rows, columns // BLOCK, BLOCK * bits // 8)
-        # Codes are mean 0: their halves of a byte are about 8, bytes about 128. As llama.cpp has it,
+        # Codes are mean 0: halves of a byte are about 8, bytes about 128. As llama.cpp has them,
         # scales are of f16, and no byte is -128.
         scale = np.float16(2 / (1 << bits) / math.sqrt(columns) * math.sqrt(3))
-        return bits, seeded(name).integers(
-            bits == 8, 256, size, np.uint8), np.full(
-            size[:2], np.float32(scale))
+        codes = seeded(name).integers(bits == 8, 256, size, np.uint8)
+        return bits, codes, np.full(size[:2], np.float32(scale))
 
 
 def seeded(name):

@@ -60,8 +60,8 @@ static bool takesFew(graph::GroupOp group, std::optional<int64_t> queries) {
          estimate::thresholdAt(group, estimate::kShortSaving) > 0;
 }
 
-/// What an attention of open queries takes, which usually are few: these read keys and values where
-/// they lie in any case, so that it is for many that it is rounded.
+/// The precision of an attention of open queries that usually are few: these read keys and values
+/// where they lie in any case, so that it is for many that it is rounded.
 static estimate::Precision precisionOfMany() {
   return {true, "few queries read keys and values of f32 where they lie, many are rounded"};
 }

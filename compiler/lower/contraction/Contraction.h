@@ -28,8 +28,8 @@ public:
   void emitOperands(std::unique_ptr<RightOperand> operand);
   /// Lets a tile have scratch that begins after so many bytes; where it ends.
   Dim scratchOfTile(const Dim &bytes);
-  /// What `emit` writes, of tiles [first, end) by these panels: where there are several tiles, the
-  /// panels are put into the scratch before.
+  /// Writes what `emit` does, tiles [first, end) by these panels; before several tiles, the panels
+  /// are put into the scratch.
   void emitShared(Value first, Value end, Value firstPanel, Value endPanel,
                   llvm::function_ref<Values()> emit);
   Dim panelBytes() const; // at most, in the scratch

@@ -24,7 +24,7 @@ public:
   /// The accumulators of a tile at a panel, row by row. Of the product, only the rows are read.
   llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product, Value panel);
 
-  // In registers that hold matrices (IntegerMatrices.cpp), by panels that are unpacked.
+  // Products in registers that hold matrices, by panels that are unpacked (IntegerMatrices.cpp).
 
   /// Whether they can be multiplied there.
   bool fitsMatrices() const;
