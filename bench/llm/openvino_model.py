@@ -1,8 +1,8 @@
 """Decoders as OpenVINO's own exporter makes them, of its opset: keys and values are variables, and
 attention, rotations and norms have the forms that its CPU plug-in knows.
 
-Weights of 4 bits have a scale for each block of 32, those of 8 bits one for each row, as NNCF writes
-them: these weights have the same for all blocks of a row.
+Weights of 4 bits have a scale for each block of 32, those of 8 bits one for each row, as NNCF
+writes them: these weights have the same for all blocks of a row.
 """
 
 import numpy as np
