@@ -29,7 +29,7 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   hasMatrices = mayHaveMatrices && (isShort() || areIntegers) && kernel.machine.hasMatrices &&
                 !shape.isCut() && program::MultiplyMatricesOp::fits(tileRows, panelWidth());
   auto matmul = dyn_cast<graph::MatmulOp>(shape.root);
-  bool isRounded = matmul && matmul.getBlock() != 0; // of which tiles say what they multiply in
+  bool isRounded = matmul && matmul.getBlock() != 0; // its tiles are as large where they fit
   if (tileRows >= program::kMatrixSize && !hasMatrices && !isRounded) // else sums go to memory
     tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);

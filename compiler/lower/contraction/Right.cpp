@@ -125,6 +125,7 @@ public:
         panels(kernel, value, placedColumns(layout), layout.vectors,
                estimate::thresholdAt(layout.shape.root, estimate::kFetchPanels)),
         hasMatrices(layout.mayHaveMatrices && panels.fitsMatrices() &&
+                    layout.runs.back().aStride == layout.shape.length &&
                     takesMatrices(layout.tiling().mostRows())) {}
 
   void prepare() override { panels.roundRows(layout.shape.a, layout.group); }
