@@ -26,7 +26,7 @@ from bench.llm.engines import ENGINES
 from bench.peers.job import Job
 from bench.peers.member import Failed, Member
 
-ROOM = 320  # tokens beyond the past
+ROOM = 832  # tokens beyond the past, for engines whose tokens are further and further
 REST = 0.1  # seconds before a turn, in which idle threads of the one before fall asleep
 LIMIT = 1800  # seconds for an answer
 
@@ -126,7 +126,6 @@ def measure(given):
 def measure_model(folder, size, kind, given):
     context = max([*given.pasts, *given.prompts]) + ROOM
     context += -context % 256  # as llama.cpp rounds it
-    context += 512
     weights = network.write(folder, size, kind, context)
     for threads in given.threads:
         reads = bandwidth(folder, threads)

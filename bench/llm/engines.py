@@ -36,7 +36,7 @@ class Engine:
         pass
 
     def fresh(self):
-        """Called before a turn: an engine whose tokens go further and further returns."""
+        """Called before a token: an engine whose tokens go further and further returns."""
 
 
 class Heddle(Engine):
@@ -118,7 +118,7 @@ class OnnxRuntime(Engine):
 
 
 class Onward(Engine):
-    """One whose tokens are further and further; a turn begins anew where they are too far."""
+    """One whose tokens are further and further; it begins anew where they are too far."""
 
     def start(self, past):
         self._past = past

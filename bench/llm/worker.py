@@ -38,9 +38,9 @@ class Worker:
         which others that share the core do not count."""
         engine, found = self.engine, []
         now = time.process_time if engine.threads == 1 else time.perf_counter
-        if not length:
-            engine.fresh()
         for _ in range(times):
+            if not length:
+                engine.fresh()
             begin = now()
             if length:
                 engine.prefill(length)
