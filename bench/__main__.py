@@ -47,7 +47,8 @@ BENCHMARKS = {
         "2", PEERS),
     "llm": Benchmark(
         "llm.bench",
-        "how long do a token and a prompt of a decoder take beside ONNX Runtime and its GenAI?",
+        "how long do a token and a prompt of a decoder take beside ONNX Runtime, its GenAI, "
+        "OpenVINO and llama.cpp, and how much memory?",
         "--sizes tiny --kinds int4 --pasts 20 --prompts 9 --threads 1 --engines heddle onnxruntime "
         "--rounds 1 --turn 1", LLM),
     "peers-table": Benchmark(

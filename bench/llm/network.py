@@ -2,6 +2,7 @@
 
 import json
 import math
+import zlib
 
 import numpy as np
 import onnx
@@ -18,7 +19,7 @@ SIZES = {
            "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 32000},
     "tiny": {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
              "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 200}}
-BITS = {"f32": 32, "int8": 8, "int4": 4}
+BITS = {"f32": 32, "bf16": 16, "int8": 8, "int4": 4}
 BLOCK = 32
 
 
@@ -30,12 +31,13 @@ def config(size, context):
 
 
 class Random:
-    """Weights drawn as they are asked for: of `bits` those of products."""
+    """Weights that their names seed, each made as it is asked for; those of products are of a
+    kind."""
 
     where = "random weights"
 
-    def __init__(self, made, bits):
-        self.made, self.bits, self._random = made, bits, np.random.default_rng(0)
+    def __init__(self, made, kind):
+        self.made, self.kind = made, kind
         queries, keys = made.heads * made.head_size, made.kv_heads * made.head_size
         self._rows = {"q_proj": (queries, made.width), "k_proj": (keys, made.width),
                       "v_proj": (keys, made.width), "o_proj": (made.width, queries),
@@ -46,6 +48,15 @@ class Random:
     def __contains__(self, name):
         return name.endswith(".weight") and "q_norm" not in name and "k_norm" not in name
 
+    def names(self):
+        """All of them, by transformers' names."""
+        layer = ["input_layernorm", "post_attention_layernorm",
+                 *(f"self_attn.{each}_proj" for each in "qkvo"),
+                 *(f"mlp.{each}_proj" for each in ("gate", "up", "down"))]
+        return [f"{name}.weight" for name in (
+            "model.embed_tokens", "model.norm", "lm_head",
+            *(f"model.layers.{i}.{part}" for i in range(self.made.layers) for part in layer))]
+
     def _shape(self, name):
         return self._rows.get(name.split(".")[-2], (self.made.width,))
 
@@ -53,34 +64,43 @@ class Random:
         shape = self._shape(name)
         if len(shape) == 1:
             return np.ones(shape, np.float32)
-        return self._random.standard_normal(shape, np.float32) / np.float32(math.sqrt(shape[1]))
+        array = seeded(name).standard_normal(shape, np.float32) / np.float32(math.sqrt(shape[1]))
+        if self.kind == "bf16":  # what bf16 holds, so that all engines have the same numbers
+            array.view(np.uint32)[:] &= 0xFFFF0000
+        return array
 
     def quantised(self, name):
         """Codes of a matrix, or None."""
-        if self.bits == 32 or "embed_tokens" in name:
+        bits, shape = BITS[self.kind], self._shape(name)
+        if bits > 8 or len(shape) == 1 or "embed_tokens" in name:
             return None
-        bits, packed, scales = self.blocks(name)
-        codes = packed if bits == 8 else np.stack([packed & 15, packed >> 4], -1)
-        return Codes(bits, codes.reshape(len(packed), -1), scales)
+        rows, columns = shape
+        # Codes are mean 0: of 4 bits about 8, of 8 bits about 128. As llama.cpp has them, scales are
+        # of f16, and no code of 8 bits is -128.
+        scale = np.float16(2 / (1 << bits) / math.sqrt(columns) * math.sqrt(3))
+        codes = seeded(name).integers(bits == 8, 1 << bits, (rows, columns), np.uint8)
+        return Codes(bits, codes, np.full((rows, columns // BLOCK), np.float32(scale)))
 
-    def blocks(self, name):
-        """(bits, bytes [rows, blocks, bytes], scales [rows, blocks])."""
-        rows, columns = self._shape(name)
-        size = (rows, columns // BLOCK, BLOCK * self.bits // 8)
-        # Codes are mean 0: their halves of a byte are about 8, bytes about 128.
-        return self.bits, self._random.integers(0, 256, size, np.uint8), np.full(
-            size[:2], np.float32(2 / (1 << self.bits) / math.sqrt(columns) * math.sqrt(3)))
+
+def seeded(name):
+    return np.random.default_rng(zlib.crc32(name.encode()))
+
+
+def decoder(folder):
+    """The architecture of a folder's config.json."""
+    settings = json.loads((folder / "config.json").read_text())
+    return families.architecture(settings, "config.json")
 
 
 def write(folder, size, kind, context):
     """Writes model.onnx and what goes with it, and returns the bytes that a token reads of it."""
-    settings = config(size, context)
-    made = families.architecture(settings, size)
     folder.mkdir(parents=True, exist_ok=True)
-    written.write(made, Random(made, BITS[kind]), folder / "model.onnx", context)
-    (folder / "config.json").write_text(json.dumps(settings))
+    (folder / "config.json").write_text(json.dumps(config(size, context)))
+    made = decoder(folder)
+    written.write(made, Random(made, kind), folder / "model.onnx", context)
     data = (folder / "model.onnx.data").stat().st_size
-    return data - made.words * made.width * 4  # of the embeddings it reads one row
+    read = data - made.words * made.width * 4  # of the embeddings it reads one row
+    return read // 2 if kind == "bf16" else read
 
 
 def as_genai(folder, target, threads, context):

@@ -36,12 +36,12 @@ def environment(job):
 class Member:
     """A worker process with an engine in it."""
 
-    def __init__(self, job):
+    def __init__(self, job, module="bench.peers.worker"):
         path = job.write()
         self.log = job.path("log")
         with open(self.log, "a", encoding="utf-8") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "bench.peers.worker", path], stdin=subprocess.PIPE,
+                [sys.executable, "-m", module, path], stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE, stderr=log, cwd=ROOT, env=environment(job),
                 start_new_session=True)
         self.unread = b""

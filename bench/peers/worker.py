@@ -109,7 +109,7 @@ def first_line(failure):
     return f"{type(failure).__name__}: {text[:300]}" if text else type(failure).__name__
 
 
-def main(path):
+def main(path, kind=Worker):
     """Answers until its standard input ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -121,7 +121,7 @@ def main(path):
     for line in sys.stdin:
         question = json.loads(line)
         try:
-            worker = worker or Worker(job)
+            worker = worker or kind(job)
             answer = getattr(worker, question.pop("do"))(**question)
         except Exception as failure:  # noqa: BLE001: whatever an engine raises is its result
             answer = {"error": first_line(failure)}

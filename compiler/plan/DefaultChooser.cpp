@@ -117,8 +117,10 @@ static Tile tileOf(const ProductSize &size, const program::Machine &machine) {
     return {14, lanes};
   // Sums of integers and of floats stay in registers; with many, single vectors let elements of the
   // rows be operands in memory (bench/notes/2026-11-28-w4a8.md).
+  // With registers that hold matrices a tile has the rows of one.
   if (size.isRounded)
-    return isSmall ? Tile{4, 2 * lanes} : Tile{12, lanes};
+    return isSmall ? Tile{4, 2 * lanes}
+                   : Tile{machine.hasMatrices ? program::kMatrixSize : 12, lanes};
   if (isSmall)
     return {6, 2 * lanes};
   // Rows known only at run time end in a clamped tile: fewer rows waste less.
@@ -161,7 +163,7 @@ static void chooseTile(const Card &card, const ProductSize &size, const program:
   if (size.parts > 1) // each vector of columns as often as there are parts
     tile.n =
         size.parts * std::max<int64_t>(1, (size.isRounded ? 2 : 4) / size.parts) * machine.lanes;
-  if (size.isRounded)
+  if (size.isRounded && (!machine.hasMatrices || tile.n > machine.lanes))
     tile.m = std::max<int64_t>(1, std::min(tile.m, 12 * machine.lanes / tile.n));
   tile.n = n->atMost(tile.n);
   tile.m = m->atMost(tile.m);

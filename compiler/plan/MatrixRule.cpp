@@ -53,11 +53,17 @@ static int64_t panelsFor(Operation *product, const mechanism::Extents &extents,
   return areMany ? 1 : 0;
 }
 
-/// Whether keys and values of an attention cost more to be packed than to be multiplied.
-static bool takesFew(graph::GroupOp group, const mechanism::Extents &extents) {
-  int64_t few = estimate::thresholdAt(group, estimate::kAttentionDirect);
-  return extents.rows.constant().value_or(few + 1) <= few &&
+/// Whether keys and values of an attention cost more to be packed than to be multiplied by so many
+/// queries.
+static bool takesFew(graph::GroupOp group, std::optional<int64_t> queries) {
+  return queries && *queries <= estimate::thresholdAt(group, estimate::kAttentionDirect) &&
          estimate::thresholdAt(group, estimate::kShortSaving) > 0;
+}
+
+/// The precision of an attention of open queries that usually are few: these read keys and values
+/// where they lie in any case, so that it is for many that it is rounded.
+static estimate::Precision precisionOfMany() {
+  return {true, "few queries read keys and values of f32 where they lie, many are rounded"};
 }
 
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
@@ -67,7 +73,8 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
   if (!machine.hasMatrices || product == ops.end())
     return false;
   mechanism::Extents extents = mechanism::extentsOfProduct(*product);
-  if (choice.mechanismFor(group) == &mechanism::kAttention && takesFew(group, extents)) {
+  bool isAttention = choice.mechanismFor(group) == &mechanism::kAttention;
+  if (isAttention && takesFew(group, extents.rows.constant())) {
     choice.whyPrecision = "few queries read keys and values of f32 where they lie";
     return true;
   }
@@ -96,7 +103,9 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
       return false;
     card = other->card;
   }
-  estimate::Precision precision = estimate::precisionOfMatrices(group, machine, shareOf(choice));
+  bool areOften = isAttention && takesFew(group, graph::typicalSize(group, extents.rows));
+  estimate::Precision precision =
+      areOften ? precisionOfMany() : estimate::precisionOfMatrices(group, machine, shareOf(choice));
   choice.whyPrecision = precision.why;
   if (!precision.isShort)
     return true;

@@ -2,6 +2,7 @@
 // of knobs.
 
 #include "compiler/estimate/Thresholds.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/plan/Chooser.h"
 #include "compiler/plan/NarrowRule.h"
 #include "compiler/plan/WinogradRule.h"
@@ -275,8 +276,10 @@ TEST_F(Plans, multiplyMatricesInAttentionOfMoreThanFewQueries) {
   program::Machine machine;
   machine.shortFloats = program::ShortFloats::Native;
   machine.hasMatrices = true;
-  auto first = [&](const std::string &text) {
+  auto first = [&](const std::string &text, int64_t typical = 0) {
     module = parseSourceString<ModuleOp>(text, &context);
+    if (typical)
+      EXPECT_EQ(graph::setTypicalSizes(*module, {"seq=" + std::to_string(typical)}), "");
     auto function = module->lookupSymbol<func::FuncOp>("main");
     return llvm::cantFail(chosen(function, shortly, machine)).groups[0];
   };
@@ -288,6 +291,8 @@ TEST_F(Plans, multiplyMatricesInAttentionOfMoreThanFewQueries) {
   plan::GroupPlan few = first(knownAttention("8"));
   EXPECT_FALSE(few.isShort);
   EXPECT_EQ(few.whyPrecision, "few queries read keys and values of f32 where they lie");
+  plan::GroupPlan often = first(kOpenAttention.str(), 1);
+  EXPECT_TRUE(often.isShort && often.knobs["m"] == 32) << "many queries take time, few do not";
 }
 
 TEST_F(Plans, haveNarrowPanelsOfKeysWhereFewSumsHideTheirLatency) {

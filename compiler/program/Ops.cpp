@@ -169,11 +169,13 @@ bool MultiplyMatricesOp::fits(int64_t rows, int64_t columns) {
 LogicalResult MultiplyMatricesOp::verify() {
   bool isKind = getKind() == DotKind::ShortFloats || getKind() == DotKind::Bytes ||
                 getKind() == DotKind::UnsignedBytes;
-  if (fits(getRows(), getColumns()) && isKind)
+  int64_t words = getWords();
+  if (fits(getRows(), getColumns()) && isKind && words > 0 && words <= kMatrixSize)
     return success();
-  return emitOpError("X1: matrices must have 16 or 32 rows and columns, or 16 and up to 64, of "
-                     "bf16_bf16, i8_i8 or u8_i8, but have ")
-         << getRows() << " and " << getColumns() << " of " << stringifyDotKind(getKind());
+  return emitOpError("X1: matrices must have 16 or 32 rows and columns, or 16 and up to 64, with 1 "
+                     "to 16 words of bf16_bf16, i8_i8 or u8_i8, but have ")
+         << getRows() << " and " << getColumns() << " with " << words << " of "
+         << stringifyDotKind(getKind());
 }
 
 LogicalResult PermuteOp::verify() {

@@ -143,7 +143,7 @@ func.func @dot(%a: vector<8xi32>, %b: vector<16xi32>) {
 // -----
 
 func.func @matrices(%p: !program.ptr, %n: i64) {
-  // expected-error @+1 {{X1: matrices must have 16 or 32 rows and columns, or 16 and up to 64, of bf16_bf16, i8_i8 or u8_i8, but have 32 and 48 of bf16_bf16}}
+  // expected-error @+1 {{X1: matrices must have 16 or 32 rows and columns, or 16 and up to 64, with 1 to 16 words of bf16_bf16, i8_i8 or u8_i8, but have 32 and 48 with 16 of bf16_bf16}}
   program.multiply_matrices bf16_bf16 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 32 columns 48
   return
 }

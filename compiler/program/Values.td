@@ -78,16 +78,17 @@ def Program_LookupOp : Program_Op<"lookup", [MemoryEffects<[MemRead]>, AllTypesM
 def Program_MultiplyMatricesOp : Program_Op<"multiply_matrices", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "the product of two matrices, in pieces";
   let description = [{
-    Words of 32 bits hold small numbers as lanes of `program.dot` do. Those of row r that a step multiplies are 16 neighbours
-    from byte `piece * left_piece + step * left_step + r * left_row` of `left` on. `right` has [pieces][steps][16][columns] of
+    Words of 32 bits hold small numbers as lanes of `program.dot` do. Those of row r that a step multiplies are `words` neighbours
+    from byte `piece * left_piece + step * left_step + r * left_row` of `left` on. `right` has [pieces][steps][words][columns] of
     them, and `result` gets [rows][columns] sums of 32 bits: of row r and column c that of `left[r][w] * right[w][c]` for all
     pieces, steps and words w, as `program.dot` adds them, from 0 on. Each step also fetches `fetched_lines` lines of 64 bytes,
     from `fetched` on. For processors with registers that hold matrices (AMX).
   }];
-  let constraints = ["X1: `rows` and `columns` are 16 or 32 each, or 16 and 48 or 64, and the kind is bf16_bf16, i8_i8 or u8_i8."];
+  let constraints = ["X1: `rows` and `columns` are 16 or 32 each, or 16 and 48 or 64, `words` are 1 to 16, and the kind is bf16_bf16, "
+    "i8_i8 or u8_i8."];
   let arguments = (ins Program_DotKind:$kind, Program_Ptr:$result, Program_Ptr:$left, I64:$left_piece, I64:$left_row,
     I64Attr:$left_step, Program_Ptr:$right, I64:$pieces, I64:$steps, Program_Ptr:$fetched,
-    I64Attr:$fetched_lines, I64Attr:$rows, I64Attr:$columns);
+    I64Attr:$fetched_lines, I64Attr:$rows, I64Attr:$columns, DefaultValuedAttr<I64Attr, "16">:$words);
   let extraClassDeclaration = "static bool fits(int64_t rows, int64_t columns);";
   let hasVerifier = 1;
   let assemblyFormat = [{$kind $result `` custom<Space>(type($result)) `,` $left `` custom<Space>(type($left))

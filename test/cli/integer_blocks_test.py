@@ -98,6 +98,7 @@ def test_every_instruction(target, feature, bits):
 
 @pytest.mark.parametrize("target, bits, instruction", [
     ("x86-64-vnni", 4, "vpdpbusd"), ("x86-64-vnni", 8, "vpdpbusd"),
+    ("sapphirerapids", 4, "tdpbssd"), ("sapphirerapids", 8, "tdpbssd"),
     ("x86-64-v3", 4, "vpmaddubsw"), ("x86-64-v3", 8, "vpmaddwd"),
     ("aarch64-dotprod", 4, "sdot"), ("aarch64-dotprod", 8, "sdot"), ("aarch64", 4, "mla"),
     ("aarch64", 8, "smull")])
@@ -106,6 +107,26 @@ def test_the_instructions_of_a_target_are_used(tmp_path, target, bits, instructi
     done = heddle("compile", path, "--target", target, "-o", tmp_path / "m.s")
     assert done.status == OK, done.errors
     assert instruction in (tmp_path / "m.s").read_text().split()
+
+
+@pytest.mark.parametrize("bits", [4, 8])
+def test_before_a_norm(bits):
+    """The product is in one kernel with what normalises its rows."""
+    weights = Weights(160, 128, 32, bits)
+    names = ["w", "s"]
+    nodes = [make_node("MatMulNBits", ["x", *names], "p", name="product", domain="com.microsoft",
+                       K=128, N=160, bits=bits, block_size=32, accuracy_level=4),
+             make_node("LayerNormalization", ["p", "g"], "y", axis=-1)]
+    constants = [numpy_helper.from_array(each, name)
+                 for name, each in zip([*names, "g"], [*weights.tensors, np.ones(160, np.float32)])]
+    module = package.compile(make_model(nodes, {"x": ["rows", 128]}, {"y": None}, constants,
+                                        opset=21, domains={"com.microsoft": 1}))
+    for rows in (0, 1, 9, 16, 75, 400):
+        x = draw(rows, 128)
+        wanted = weights.product(x)
+        wanted = wanted - wanted.mean(-1, keepdims=True)
+        wanted = wanted / np.sqrt(np.square(wanted).mean(-1, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(module(x), wanted, atol=2e-5)
 
 
 @pytest.mark.parametrize("bits", [4, 8])

@@ -80,6 +80,41 @@ def test_runs_extend_the_buffers(tmp_path, batch, window):
     assert total == CAPACITY
 
 
+@pytest.mark.parametrize("math", ["fast", "strict"])
+def test_keys_that_no_query_sees_change_nothing(model, math):
+    """Longer texts leave out panels of keys; among those are numbers that are not finite."""
+    plain, cached = package.compile(model, math=math), package.compile(model, kv_cache=400)
+    kept = {name: draw(1, GROUPS, 400, SIZE, seed=9) for name in ("past_k", "past_v")}
+    past = {name: np.zeros((1, GROUPS, 0, SIZE), np.float32) for name in kept}
+    total = 0
+    for seed, length in enumerate((150, 77, 1, 129)):
+        feeds = tokens(1, length, seed)
+        if seed == 3:
+            feeds["k"][0, 100, 3], feeds["v"][0, 120, 5] = np.inf, np.nan
+        total += length
+        feeds["mask"] = ones(1, total)
+        wanted, past["past_k"], past["past_v"] = plain.run(None, {**feeds, **past})
+        found, = cached.run(None, {**feeds, **kept})
+        np.testing.assert_allclose(found, wanted, atol=2e-6)
+        if seed < 3:
+            np.testing.assert_allclose(found[0], attended(feeds, past, total - length), atol=5e-6)
+
+
+def attended(feeds, past, before):
+    """Attention of the new queries in f64, [s, heads * size]."""
+    q = feeds["q"][0].astype(np.float64).reshape(-1, HEADS, SIZE)
+    made = np.zeros_like(q)
+    for head in range(HEADS):
+        k, v = (past[name][0, head * GROUPS // HEADS].astype(np.float64)
+                for name in ("past_k", "past_v"))
+        for row, query in enumerate(q[:, head]):
+            seen = before + row + 1
+            scores = k[:seen] @ query / np.sqrt(SIZE)
+            powers = np.exp(scores - scores.max())
+            made[row, head] = powers / powers.sum() @ v[:seen]
+    return made.reshape(len(q), -1)
+
+
 def test_a_shorter_mask_goes_back(model):
     cached, kept = package.compile(model, kv_cache=CAPACITY), buffers(1)
     steps = [tokens(1, 1, seed) for seed in range(6)]

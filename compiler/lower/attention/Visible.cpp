@@ -17,6 +17,8 @@ static std::optional<ScoreMasks> masksBetween(Value value, Value scores, int dep
   Operation *op = value.getDefiningOp();
   if (!op || depth == 0)
     return std::nullopt;
+  if (auto reshape = dyn_cast<graph::ReshapeOp>(op); reshape && reshape.getX() == scores)
+    return ScoreMasks();
   auto through = [&](unsigned operand) {
     return masksBetween(op->getOperand(operand), scores, depth - 1);
   };
@@ -50,6 +52,8 @@ static bool staysZero(Value weights, Value powers) {
     return true;
   if (auto div = weights.getDefiningOp<graph::DivOp>())
     return staysZero(div.getX(), powers);
+  if (auto reshape = weights.getDefiningOp<graph::ReshapeOp>())
+    return staysZero(reshape.getX(), powers);
   if (auto select = weights.getDefiningOp<graph::SelectOp>()) // NaN, of rows without keys, as 0
     return graph::splatOf(select.getX()) == 0.0 && staysZero(select.getY(), powers);
   return false;
@@ -62,7 +66,12 @@ void Visibility::findMasks() {
   if (!areFloats || layout.queries.isConstant(1) ||
       !staysZero(layout.parts.weights, layout.parts.powers))
     return;
-  auto found = masksBetween(layout.parts.logits, layout.parts.scores.getResult());
+  // Rows may have other numbers after all masks, as those of heads that share keys do.
+  masked = layout.parts.logits;
+  auto reshape = masked.getDefiningOp<graph::ReshapeOp>();
+  if (reshape && graph::dimsOf(reshape.getX()) == graph::dimsOf(layout.parts.scores.getResult()))
+    masked = reshape.getX();
+  auto found = masksBetween(masked, layout.parts.scores.getResult());
   if (found && !found->steps.empty() && std::isfinite(found->scale))
     masks = *found;
   if (masks && masks->steps.size() == 1)
@@ -260,8 +269,7 @@ Value Visibility::readMasks(Elements &e, Value firstRow, Value rows) {
     return Values();
   });
   auto visitRow = [&](Value row, ValueRange least) {
-    Indices place =
-        layout.placeOfRow(e, layout.parts.logits, layout.rowNumber(code.add(firstRow, row)));
+    Indices place = layout.placeOfRow(e, masked, layout.rowNumber(code.add(firstRow, row)));
     place.emplace_back();
     auto visitPanel = [&](Value panel, ValueRange best) {
       Value ofPanel = lowest;

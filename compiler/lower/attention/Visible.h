@@ -69,6 +69,7 @@ private:
   AttentionLayout &layout;
   KernelBuilder &kernel;
   const Type &number;
+  Value masked;                    // the scores with all masks
   std::optional<ScoreMasks> masks; // that may hide keys
   std::optional<SideMask> side;    // what the masks are, if they are that alone
 };

@@ -21,6 +21,17 @@ void Contraction::emitOperands(bool mayPackInTasks) {
   right->prepare();
 }
 
+Dim Contraction::panelBytes() const {
+  return shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
+}
+
+Dim Contraction::scratchOfTile(const Dim &bytes) {
+  if (!layout.hasMatrices)
+    return right->scratchOfTile(bytes);
+  matrices.beginAfter(bytes);
+  return matrices.scratchEnd();
+}
+
 void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
   left.emitPhase();
   right = std::move(operand);
@@ -357,25 +368,29 @@ void Contraction::emitProducts() {
       });
       return Values();
     };
-    if (!isDecoded) {
+    if (isDecoded)
+      emitShared(first, end, firstPanel, endPanel, emit);
+    else
       emit();
-      return;
-    }
-    code.choose(
-        code.less(code.add(first, code.number(1)), end), TypeRange(),
-        [&] {
-          right->fill({}, firstPanel, endPanel);
-          emit();
-          right->release();
-          return Values();
-        },
-        emit);
   });
-  Dim panelBytes = shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
-  Dim scratch = layout.hasMatrices ? matrices.scratchEnd()
-                : isDecoded        ? chunk * panelBytes
-                                   : Dim(0);
+  Dim scratch = layout.hasMatrices ? matrices.scratchEnd() : right->scratchOfTile(Dim(0));
+  if (isDecoded)
+    scratch = scratch + chunk * panelBytes();
   kernel.endPhase(chunks * blocks, layout.work(), scratch);
+}
+
+void Contraction::emitShared(Value first, Value end, Value firstPanel, Value endPanel,
+                             llvm::function_ref<Values()> emit) {
+  Code &code = kernel.code();
+  code.choose(
+      code.less(code.add(first, code.number(1)), end), TypeRange(),
+      [&] {
+        right->fill({}, firstPanel, endPanel);
+        emit();
+        right->release();
+        return Values();
+      },
+      emit);
 }
 
 /// Assigns tiles to tasks round-robin, since some tiles take longer than others, as those of a band

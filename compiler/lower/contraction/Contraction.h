@@ -26,6 +26,13 @@ public:
   void emitOperands(bool mayPackInTasks = false);
   /// Emits the operands with a right one that is read in another way.
   void emitOperands(std::unique_ptr<RightOperand> operand);
+  /// Lets a tile have scratch that begins after so many bytes; where it ends.
+  Dim scratchOfTile(const Dim &bytes);
+  /// Writes what `emit` does, tiles [first, end) by these panels; before several tiles, the panels
+  /// are put into the scratch.
+  void emitShared(Value first, Value end, Value firstPanel, Value endPanel,
+                  llvm::function_ref<Values()> emit);
+  Dim panelBytes() const; // at most, in the scratch
   /// The phase that computes and stores the results.
   void emitProducts();
   /// Tiles [first, end) by panels [firstPanel, endPanel).

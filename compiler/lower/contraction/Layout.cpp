@@ -28,7 +28,9 @@ LogicalResult ProductLayout::prepare(ValueRange wanted) {
   bool areIntegers = depth == 4 && shape.aStep.isConstant(1);
   hasMatrices = mayHaveMatrices && (isShort() || areIntegers) && kernel.machine.hasMatrices &&
                 !shape.isCut() && program::MultiplyMatricesOp::fits(tileRows, panelWidth());
-  if (tileRows >= program::kMatrixSize && !hasMatrices) // else sums would go to memory and back
+  auto matmul = dyn_cast<graph::MatmulOp>(shape.root);
+  bool isRounded = matmul && matmul.getBlock() != 0; // its tiles are as large where they fit
+  if (tileRows >= program::kMatrixSize && !hasMatrices && !isRounded) // else sums go to memory
     tileRows = std::max<int64_t>(1, (kernel.machine.registers - 1) / vectors - 1);
   coalesceRows(*read);
   return success();

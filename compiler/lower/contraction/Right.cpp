@@ -121,22 +121,47 @@ private:
 class MultipliedCodes : public RightOperand {
 public:
   MultipliedCodes(const ProductLayout &layout, graph::StoredAttr value)
-      : RightOperand(layout), value(value) {}
+      : RightOperand(layout),
+        panels(kernel, value, placedColumns(layout), layout.vectors,
+               estimate::thresholdAt(layout.shape.root, estimate::kFetchPanels)),
+        hasMatrices(layout.mayHaveMatrices && panels.fitsMatrices() &&
+                    layout.runs.back().aStride == layout.shape.length &&
+                    takesMatrices(layout.tiling().mostRows())) {}
 
-  void prepare() override {
-    panels.emplace(kernel, value, placedColumns(layout), layout.vectors,
-                   estimate::thresholdAt(layout.shape.root, estimate::kFetchPanels));
-    panels->roundRows(layout.shape.a, layout.group);
-  }
+  void prepare() override { panels.roundRows(layout.shape.a, layout.group); }
   Value pointer() override { return {}; }
   SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product,
                           Value panel) override {
-    return panels->sums(tile, product, panel);
+    if (!hasMatrices || !takesMatrices(tile.rows))
+      return panels.sums(tile, product, panel);
+    if (held)
+      return panels.matrixSums(tile, product, panel, placeOf(panel));
+    Value place = kernel.code().number(0);
+    panels.unpack(panel, place);
+    return panels.matrixSums(tile, product, panel, place);
+  }
+  Scratch scratch() const override { return hasMatrices ? Scratch::Shared : Scratch::None; }
+  Dim scratchOfTile(const Dim &bytes) override {
+    if (!hasMatrices)
+      return bytes;
+    constexpr int64_t kLine = 64; // bytes
+    panels.scratchBegin = bytes.ceilDiv(Dim(kLine)) * Dim(kLine);
+    return panels.scratchBegin + Dim(panels.sumBytes() + panels.unpackedBytes());
+  }
+  void fill(Value, Value first, Value end) override {
+    Code &code = kernel.code();
+    code.forEach(first, end, 1, [&](Value panel) { panels.unpack(panel, code.sub(panel, first)); });
+    held = first;
   }
 
 private:
-  graph::StoredAttr value;
-  std::optional<IntegerPanels> panels;
+  /// Rows beyond those of a tile are multiplied, too.
+  static bool takesMatrices(int64_t rows) {
+    return rows >= program::kMatrixSize / 2 && rows <= program::kMatrixSize;
+  }
+
+  IntegerPanels panels;
+  bool hasMatrices;
 };
 
 /// Matrices that are panels where they lie.

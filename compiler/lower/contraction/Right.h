@@ -31,6 +31,9 @@ public:
   /// several tiles share, or none.
   enum class Scratch { None, Shared, All };
   virtual Scratch scratch() const { return Scratch::None; }
+  /// Lets a tile have a part of the scratch that begins after so many bytes; where it ends.
+  /// Panels that `fill` puts there follow.
+  virtual Dim scratchOfTile(const Dim &bytes) { return bytes; }
   /// Puts panels [first, end) of a matrix there.
   virtual void fill(Value matrix, Value first, Value end) {}
   void release() { held = {}; }

@@ -92,11 +92,12 @@ Value Stitch::address(Value row, Value column) {
 void Stitch::emit() {
   contraction.emitOperands();
   Type element = graph::storageOf(between);
-  Dim scratch = rows.scratchBegin + rows.scratchBytes();
-  if (contraction.layout.hasMatrices) {
-    contraction.matrices.beginAfter(scratch);
-    scratch = contraction.matrices.scratchEnd();
-  }
+  Dim begin = rows.scratchBegin + rows.scratchBytes(), scratch = contraction.scratchOfTile(begin);
+  int64_t chunk = contraction.layout.panelsOfChunk();
+  // Panels that have a place after what tiles have.
+  bool areShared = !contraction.layout.hasMatrices && scratch != begin && tilesAtOnce > 1;
+  if (areShared)
+    scratch = scratch + contraction.panelBytes() * Dim(chunk);
   if (!isResult)
     contraction.epilogue.store = [&](Elements &e, Value, Value value, Value row, Value column) {
       e.code().storeLanes(element, value, kernel.scratch(), address(row, column), e.mask);
@@ -110,11 +111,18 @@ void Stitch::emit() {
     firstRow = contraction.layout.firstRowOf(tiles, first);
     Value endRow = code.min(contraction.layout.firstRowOf(tiles, end), count);
     Value panels = kernel.dim(contraction.layout.panels);
-    int64_t chunk = contraction.layout.panelsOfChunk();
     code.forEach(code.number(0), panels, chunk, [&](Value panel) {
       Elements::Scope scope(e);
       Value endPanel = code.min(code.add(panel, code.number(chunk)), panels);
-      contraction.emitTiles(e, tiles, first, end, panel, endPanel);
+      auto emit = [&] {
+        Elements::Scope scope(e);
+        contraction.emitTiles(e, tiles, first, end, panel, endPanel);
+        return Values();
+      };
+      if (areShared)
+        contraction.emitShared(first, end, panel, endPanel, emit);
+      else
+        emit();
     });
     code.forEach(firstRow, endRow, 1, [&](Value row) {
       Elements::Scope scope(e);

@@ -77,7 +77,8 @@ void IntegerPanels::pack(graph::StoredAttr stored, ArrayRef<int64_t> columns) {
 
 void IntegerPanels::roundRows(Value a, Block *group) {
   Dim count = graph::elementCount(graph::dimsOf(a)), blocks = count.floorDiv(Dim(block));
-  rows = kernel.addTemporary(count * Dim(isWide ? 2 : 1));
+  Dim beyond(fitsMatrices() ? program::kMatrixSize * length : 0); // what matrixSums may read
+  rows = kernel.addTemporary(count * Dim(isWide ? 2 : 1) + beyond);
   steps = kernel.addTemporary(blocks * Dim(4));
   if (areZerosOwn || zero != 0)
     totals = kernel.addTemporary(blocks * Dim(4));
@@ -213,6 +214,18 @@ Values IntegerPanels::sumsOfBlock(const RegisterTile &tile, const Rows &rows, Va
   return sums;
 }
 
+/// Adds the sum of a block times the scales of its columns and of its row.
+Value IntegerPanels::addScaled(Value block, Value scale, Value steps, Value number, Value sum) {
+  Code &code = kernel.code();
+  Type f32 = code.b.getF32Type();
+  if (block.getType() != code.vectorOf(f32))
+    block = code.b.create<arith::SIToFPOp>(code.loc, code.vectorOf(f32), block);
+  // Scaled by one after the other, a sum overflows only where the result does.
+  block = code.b.create<arith::MulFOp>(code.loc, block, scale);
+  Value step = code.spread(code.load(f32, steps, number));
+  return code.b.create<math::FmaOp>(code.loc, block, step, sum);
+}
+
 SmallVector<Value> IntegerPanels::sums(const RegisterTile &tile, const TileProduct &product,
                                        Value panel) {
   Code &code = kernel.code();
@@ -248,15 +261,13 @@ SmallVector<Value> IntegerPanels::sums(const RegisterTile &tile, const TileProdu
         Values scales = parameters(0), zeros = areZerosOwn ? parameters(1) : Values(), next;
         for (int64_t i = 0; i < count; ++i) {
           int64_t row = i / tile.vectors, j = i % tile.vectors;
-          Value sum = b.create<arith::SIToFPOp>(code.loc, code.vectorOf(f32), sums[i]);
+          Value sum = sums[i];
           if (areZerosOwn) {
+            sum = b.create<arith::SIToFPOp>(code.loc, code.vectorOf(f32), sum);
             Value total = code.spread(code.load(f32, rows.totals[row], number));
             sum = b.create<math::FmaOp>(code.loc, total, zeros[j], sum);
           }
-          // Scaled by one after the other, a sum overflows only where the result does.
-          sum = b.create<arith::MulFOp>(code.loc, sum, scales[j]);
-          Value step = code.spread(code.load(f32, rows.steps[row], number));
-          next.push_back(b.create<math::FmaOp>(code.loc, sum, step, in[i]));
+          next.push_back(addScaled(sum, scales[j], rows.steps[row], number, in[i]));
         }
         return next;
       });

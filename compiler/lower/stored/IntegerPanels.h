@@ -24,6 +24,22 @@ public:
   /// The accumulators of a tile at a panel, row by row. Of the product, only the rows are read.
   llvm::SmallVector<Value> sums(const RegisterTile &tile, const TileProduct &product, Value panel);
 
+  // Products in registers that hold matrices, by panels that are unpacked (IntegerMatrices.cpp).
+
+  /// Whether they can be multiplied there.
+  bool fitsMatrices() const;
+  /// Bytes of the worker's scratch from `scratchBegin` on: first the sums of a tile, then unpacked
+  /// panels, of each.
+  int64_t sumBytes() const;
+  int64_t unpackedBytes() const;
+  Dim scratchBegin = Dim(0);
+  /// Unpacks a panel into a place of the scratch.
+  void unpack(Value panel, Value place);
+  /// As `sums`, of at most 16 rows, by a panel that is unpacked there. They may read as many rows
+  /// after the first one.
+  llvm::SmallVector<Value> matrixSums(const RegisterTile &tile, const TileProduct &product,
+                                      Value panel, Value place);
+
 private:
   struct Rows;
   void pack(graph::StoredAttr stored, llvm::ArrayRef<int64_t> columns);
@@ -31,6 +47,12 @@ private:
   Values sumsOfBlock(const RegisterTile &tile, const Rows &rows, Value bytes, Value number);
   void addStep(const RegisterTile &tile, const Rows &rows, Value bytes, Value k, Values &sums);
   Value dot(Value codes, Value word, Value sum);
+  Value addScaled(Value block, Value scale, Value steps, Value number, Value sum);
+  int64_t wordsOfStep() const;
+  Value scratch();
+  Value sumsAt(Value number);
+  Value unpackedAt(Value place);
+  Value signedCodes(Value codes);
   int64_t lanes() const { return kernel.machine.lanes; }
   int64_t width() const { return vectors * lanes(); }
   /// Elements of the reduction whose codes are in one vector of words.

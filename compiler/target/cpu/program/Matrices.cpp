@@ -13,17 +13,36 @@ using namespace mlir;
 
 namespace heddle::cpu {
 
-static constexpr int64_t kRegisters = 8, kRows = program::kMatrixSize, kRowBytes = 64,
-                         kBytes = kRows * kRowBytes; // of a register
+static constexpr int64_t kRegisters = 8, kRows = program::kMatrixSize,
+                         kRowBytes = 64; // of a register
 
-/// The operand of ldtilecfg: palette 1, and all registers as large as can be.
-static SmallVector<int8_t> configuration() {
+namespace {
+/// Registers of an op: first those of sums, then those of the left factor; others are of the right
+/// one. A step may have fewer words than they hold: bytes of a row of the left factor, and rows of
+/// the right one.
+struct Registers {
+  explicit Registers(program::MultiplyMatricesOp op)
+      : sums(op.getRows() / kRows * (op.getColumns() / kRows)), left(op.getRows() / kRows),
+        words(op.getWords()) {}
+  bool areWhole() const { return words == kRows; }
+  bool operator==(const Registers &other) const {
+    return words == other.words && (areWhole() || (sums == other.sums && left == other.left));
+  }
+
+  int64_t sums, left, words;
+};
+} // namespace
+
+/// The operand of ldtilecfg: palette 1, and the size of each register.
+static SmallVector<int8_t> configuration(const Registers &registers) {
   constexpr size_t kSize = 64, kColumns = 16, kRowCounts = 48; // where two bytes, and one, of each
   SmallVector<int8_t> bytes(kSize, 0);
   bytes[0] = 1;
+  int64_t right = registers.sums + registers.left;
   for (int64_t i = 0; i < kRegisters; ++i) {
-    bytes[kColumns + 2 * i] = kRowBytes;
-    bytes[kRowCounts + i] = kRows;
+    bool isLeft = i >= registers.sums && i < right;
+    bytes[kColumns + 2 * i] = static_cast<int8_t>(isLeft ? registers.words * 4 : kRowBytes);
+    bytes[kRowCounts + i] = static_cast<int8_t>(i < right ? kRows : registers.words);
   }
   return bytes;
 }
@@ -76,7 +95,7 @@ static std::string assemblyOf(program::MultiplyMatricesOp op) {
     }
   }
   line("addq $$" + Twine(op.getLeftStep()) + ", %rax");
-  line("addq $$" + Twine(across * kBytes) + ", $1");
+  line("addq $$" + Twine(across * kRowBytes * int64_t(op.getWords())) + ", $1");
   line("addq $$" + Twine(op.getFetchedLines() * kRowBytes) + ", $3");
   line("decq %rcx");
   line("jnz 2b");
@@ -106,14 +125,20 @@ static void assemble(OpBuilder &b, Location loc, Type result, ValueRange operand
                               ArrayAttr());
 }
 
-void configureMatrices(func::FuncOp function, const Target &target) {
-  bool multiplies = false;
-  function.walk([&](program::MultiplyMatricesOp) { multiplies = true; });
-  if (!multiplies || !target.amx)
-    return;
+LogicalResult configureMatrices(func::FuncOp function, const Target &target) {
+  std::optional<Registers> registers;
+  WalkResult all = function.walk([&](program::MultiplyMatricesOp op) -> WalkResult {
+    Registers wanted(op);
+    if (registers && !(*registers == wanted))
+      return op.emitOpError("wants registers of other sizes than one before it in the function");
+    registers = wanted;
+    return WalkResult::advance();
+  });
+  if (all.wasInterrupted() || !registers || !target.amx)
+    return failure(all.wasInterrupted());
   OpBuilder b = OpBuilder::atBlockBegin(&function.getFunctionBody().front());
   Location loc = function.getLoc();
-  SmallVector<int8_t> bytes = configuration();
+  SmallVector<int8_t> bytes = configuration(*registers);
   auto type = VectorType::get(bytes.size(), b.getI8Type());
   Value memory = b.create<LLVM::AllocaOp>(loc, pointerOf(b), type, numberOf(b, loc, 1));
   Value constant =
@@ -124,6 +149,7 @@ void configureMatrices(func::FuncOp function, const Target &target) {
     b.setInsertionPoint(end);
     assemble(b, loc, Type(), {}, "tilerelease", clobbered().substr(1));
   });
+  return success();
 }
 
 bool lowerMatrices(OpBuilder &b, Operation *op, const Target &target) {

@@ -40,3 +40,12 @@ func.func @bytes(%p: !program.ptr, %n: i64) {
   program.multiply_matrices u8_i8 %p, %p[%n, 64, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 16
   return
 }
+
+// Steps of 8 words: the register of the left factor has rows of 32 bytes, those of the right one 8 rows.
+// CHECK-LABEL: func.func @words
+// CHECK: dense<[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 64, 0, 32, 0, 64, 0, {{.*}}, 16, 16, 8, 8, 8, 8, 8, 8,
+// CHECK: addq $$32, %rax\0Aaddq $$512, $1
+func.func @words(%p: !program.ptr, %n: i64) {
+  program.multiply_matrices i8_i8 %p, %p[%n, 32, %n], %p pieces %n steps %n fetches 0 from %p rows 16 columns 16 {words = 8 : i64}
+  return
+}

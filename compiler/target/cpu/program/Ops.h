@@ -20,7 +20,7 @@ bool lowerMatrices(mlir::OpBuilder &b, mlir::Operation *op, const Target &target
 
 /// Sets up the registers of such products where the function begins, if it has any, and releases
 /// them where it ends.
-void configureMatrices(mlir::func::FuncOp function, const Target &target);
+mlir::LogicalResult configureMatrices(mlir::func::FuncOp function, const Target &target);
 
 mlir::Type pointerOf(mlir::OpBuilder &b);
 mlir::Value numberOf(mlir::OpBuilder &b, mlir::Location loc, int64_t value);

@@ -45,7 +45,8 @@ LogicalResult lowerProgram(func::FuncOp function, const Target &target) {
                               function.getSymName() + "' is of memory '" + space + "'");
   replaceTypes(function);
   replaceAttributes(function);
-  configureMatrices(function, target);
+  if (failed(configureMatrices(function, target)))
+    return failure();
   WalkResult result = function.walk([&](Operation *op) {
     if (!isa_and_nonnull<program::ProgramDialect>(op->getDialect()))
       return WalkResult::advance();

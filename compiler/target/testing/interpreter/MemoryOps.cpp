@@ -159,7 +159,7 @@ static void dot(Run &, Activation &activation, const Step &step) {
 
 static void multiplyMatrices(Run &run, Activation &activation, const Step &step) {
   auto op = cast<program::MultiplyMatricesOp>(step.op);
-  constexpr int64_t kWords = program::kMatrixSize;
+  int64_t words = op.getWords();
   uint64_t result = wordOf(activation, step, 0), left = wordOf(activation, step, 1),
            right = wordOf(activation, step, 4);
   int64_t pieces = wordOf(activation, step, 5), steps = wordOf(activation, step, 6),
@@ -168,7 +168,7 @@ static void multiplyMatrices(Run &run, Activation &activation, const Step &step)
     return run.stop(step,
                     std::to_string(pieces) + " pieces of " + std::to_string(steps) + " steps");
   if (!run.isFine(step, op.getResult(), result, rows * columns * 4) ||
-      !run.isFine(step, op.getRight(), right, pieces * steps * kWords * columns * 4))
+      !run.isFine(step, op.getRight(), right, pieces * steps * words * columns * 4))
     return;
   bool areFloats = op.getKind() == program::DotKind::ShortFloats;
   std::vector<uint32_t> sums(rows * columns, 0);
@@ -176,12 +176,12 @@ static void multiplyMatrices(Run &run, Activation &activation, const Step &step)
     int64_t row = i % rows, number = i / rows;
     uint64_t from = left + number / steps * wordOf(activation, step, 2) +
                     number % steps * op.getLeftStep() + row * wordOf(activation, step, 3);
-    if (!run.isFine(step, op.getLeft(), from, kWords * 4))
+    if (!run.isFine(step, op.getLeft(), from, words * 4))
       return;
-    for (int64_t j = 0; j < kWords * columns; ++j) {
+    for (int64_t j = 0; j < words * columns; ++j) {
       uint32_t &sum = sums[row * columns + j % columns];
       uint64_t x = read(from + 4 * (j / columns), 4),
-               y = read(right + 4 * (number * kWords * columns + j), 4);
+               y = read(right + 4 * (number * words * columns + j), 4);
       sum = areFloats ? llvm::bit_cast<uint32_t>(addPairs(llvm::bit_cast<float>(sum), x, y))
                       : uint32_t(addIntegers(op.getKind(), 8, sum, x, y));
     }
