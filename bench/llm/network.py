@@ -75,8 +75,8 @@ class Random:
         if bits > 8 or len(shape) == 1 or "embed_tokens" in name:
             return None
         rows, columns = shape
-        # Codes are mean 0: of 4 bits about 8, of 8 bits about 128. As llama.cpp has them, scales are
-        # of f16, and no code of 8 bits is -128.
+        # Codes are mean 0: of 4 bits about 8, of 8 bits about 128. As llama.cpp has them, scales
+        # are of f16, and no code of 8 bits is -128.
         scale = np.float16(2 / (1 << bits) / math.sqrt(columns) * math.sqrt(3))
         codes = seeded(name).integers(bits == 8, 1 << bits, (rows, columns), np.uint8)
         return Codes(bits, codes, np.full((rows, columns // BLOCK), np.float32(scale)))
