@@ -192,7 +192,7 @@ DECODERS = {
     "qwen2_moe": transformer("Qwen2MoeForCausalLM", sizes=SHARED, num_experts=4,
                              moe_intermediate_size=128, shared_expert_intermediate_size=128),
     "mamba": transformer("MambaForCausalLM", state_size=8),
-    "rwkv": transformer("RwkvForCausalLM", attention_hidden_size=256, context_length=64),
+    "rwkv": transformer("RwkvForCausalLM", use_cache=False, attention_hidden_size=256, context_length=64),
 }
 PAIRS = {
     "t5": transformer("T5ForConditionalGeneration", pairs, d_model=256, d_kv=64, d_ff=512,

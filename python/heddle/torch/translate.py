@@ -235,7 +235,8 @@ class Translator:
 
     def _build(self, node, builders, other):
         target = node.target
-        builder = builders.get(target) or builders.get(getattr(target, "overloadpacket", None))
+        keys = target, getattr(target, "overloadpacket", None), str(target)
+        builder = next((builders[key] for key in keys if key in builders), None)
         if builder is None:
             found = other and other(self, node)
             if not found:

@@ -3,7 +3,8 @@
 import torch
 
 aten, prims = torch.ops.aten, torch.ops.prims
-BUILDERS = {}  # of an overload, or of all overloads of an op
+# Of an overload, of all overloads of an op, or of a library's op by its name.
+BUILDERS = {}
 
 
 def builds(*targets):
