@@ -29,6 +29,13 @@ def scattered(x, y):
     return x.masked_scatter(mask, y)
 
 
+def filtered(norm, size):
+    """A real signal by way of its spectrum, which is cut off."""
+    def function(x):
+        return torch.fft.irfft(torch.fft.rfft(x, norm=norm), size, norm=norm)
+    return function
+
+
 def grouped(ends):
     def function(x, w):
         ops = torch.ops.transformers
@@ -66,6 +73,8 @@ OPS = {
     "a distance": (torch.dist, LINE, LINE),
     "powers of two": (torch.ldexp, LINE, LINE),
     "a triangle": (lambda x: x[tuple(torch.triu_indices(4, 4, 1))], (4, 4)),
+    "Fourier transforms": (lambda x: torch.fft.fftn(x, dim=(1, 2)).real, LINE),
+    "Fourier transforms back": (lambda x: torch.fft.ifft(x, norm="ortho").real, LINE),
     "weight norm of rows": (normed(0), LINE, (4, 3, 3), (4, 1, 1)),
     "weight norm of columns": (normed(2), LINE, (4, 3, 3), (1, 1, 3)),
 }
@@ -93,6 +102,23 @@ def test_an_op_and_its_gradients(name):
 def test_experts_of_rows(ends):
     pytest.importorskip("transformers.integrations.moe", reason="transformers is not installed")
     check(grouped(ends), (11, 6), (4, 5, 6))
+
+
+@pytest.mark.parametrize("size", [7, 6, 5, None])
+@pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])
+def test_a_signal_and_its_spectrum(norm, size):
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    function, x = filtered(norm, size), torch.randn(3, 7)
+    run = torch.compile(function, backend="heddle", options={"fallback": "raise"})
+    torch.testing.assert_close(run(x), function(x))
+
+
+def test_sums_of_spectra_are_refused():
+    run = torch.compile(lambda x: (torch.fft.fft(x) * 2j).real, backend="heddle",
+                        options={"fallback": "raise"})
+    with pytest.raises(Exception, match="aten.mul.Tensor of complex numbers is not supported"):
+        run(torch.randn(4))
 
 
 def test_a_histogram():

@@ -61,6 +61,13 @@ def fake(node):
     return node.meta["val"]
 
 
+def has_complex(node):
+    """Tells whether a result or an operand of a node of FX is complex."""
+    values = [each.meta.get("val") for each in (node, *node.all_input_nodes)]
+    return any(isinstance(x, torch.Tensor) and x.is_complex()
+               for x in torch.utils._pytree.tree_leaves(values))
+
+
 def is_size(value):
     return isinstance(value, torch.SymInt) or (
         isinstance(value, torch.fx.Node) and isinstance(fake(value), (torch.SymInt, int)))
@@ -242,6 +249,8 @@ class Translator:
             if not found:
                 self.refuse(f"there is no rule for {target}")
             return found
+        if not getattr(builder, "takes_complex", False) and has_complex(node):
+            self.refuse(f"{target} of complex numbers is not supported")
         schema = target._schema.arguments
         given = dict(zip((argument.name for argument in schema), node.args)) | node.kwargs
         try:

@@ -3,7 +3,7 @@
 import torch
 
 from ..sizes import expression
-from .table import aten, axis_of, builds, prims, rank_of, value_of
+from .table import aten, axis_of, builds, prims, rank_of, takes_complex, value_of
 
 LAST = (1 << 63) - 1
 
@@ -58,6 +58,7 @@ def cat(t, tensors, dim=0):
 
 
 @builds(aten.slice.Tensor)
+@takes_complex
 def slice_tensor(t, self, dim=0, start=None, end=None, step=1):
     start, end = 0 if start is None else start, LAST if end is None else end
     if isinstance(start, int) and isinstance(end, int) and start == 0 and end == LAST and step == 1:
@@ -193,8 +194,3 @@ def unfold(t, self, dimension, size, step):
     rank = rank_of(self)
     order = [i for i in range(rank + 1) if i != axis + 1] + [axis + 1]
     return t.op("Transpose", found, perm=order)
-
-
-@builds(aten.view_as_real, aten.view_as_complex, aten.complex)
-def complex_numbers(t, **_):
-    t.refuse("complex numbers are not supported")

@@ -15,6 +15,13 @@ def builds(*targets):
     return add
 
 
+def takes_complex(function):
+    """Says of a builder that it takes complex tensors, whose parts are a dimension after the last.
+    Others are not asked for one that has these."""
+    function.takes_complex = True
+    return function
+
+
 def value_of(x):
     """The fake tensor or the number that an argument is."""
     return x.meta["val"] if isinstance(x, torch.fx.Node) else x
