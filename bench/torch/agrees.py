@@ -6,9 +6,9 @@ Each model runs in a process of its own, in evaluation mode and a batch of 2. A 
 by 1e-5 of its largest number, and a gradient by 1e-4 of the largest of its parameter, or of a
 hundredth of the largest of all, since some are zero but for rounding. A maximum or a rectifier
 whose operands are equal but for rounding has another gradient: where an input differs by more, the
-median of three counts, and may be three times as far from eager as eager is from 64 bits. What torch's own backend `eager` breaks or refuses as well is torch's
-failure, and told apart. The exit status is 1 if anything else fails. First calls hold all
-compiling: no cache answers.
+median of three counts, and may be three times as far from eager as eager is from 64 bits. A break
+or a refusal that torch's own backend `eager` has as well is torch's, and told apart. The exit
+status is 1 if anything else fails. First calls hold all compiling: no cache answers.
 """
 
 import argparse
@@ -99,7 +99,7 @@ def compared(call, model, run, given, of, found=None):
 
 
 def tried(model, inputs, of, engine):
-    """What a compiled model does: its graphs, its error, and the seconds of the first call."""
+    """Says of a compiled model its graphs, its error, and the seconds of the first call."""
     torch._dynamo.reset()
     counters.clear()
     call = results if of == "forward" else gradients
@@ -197,7 +197,7 @@ def one(name, limit):
 
 
 def cells(found):
-    """What the table has of a forward pass or of gradients."""
+    """Cells of the table for a forward pass or for gradients."""
     if "raised" in found:
         return "", "", ""
     graphs = f"{found['graphs']}" + f" ({found['breaks']} breaks)" * bool(found["breaks"])

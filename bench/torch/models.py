@@ -192,7 +192,8 @@ DECODERS = {
     "qwen2_moe": transformer("Qwen2MoeForCausalLM", sizes=SHARED, num_experts=4,
                              moe_intermediate_size=128, shared_expert_intermediate_size=128),
     "mamba": transformer("MambaForCausalLM", state_size=8),
-    "rwkv": transformer("RwkvForCausalLM", use_cache=False, attention_hidden_size=256, context_length=64),
+    "rwkv": transformer("RwkvForCausalLM", use_cache=False, attention_hidden_size=256,
+                        context_length=64),
 }
 PAIRS = {
     "t5": transformer("T5ForConditionalGeneration", pairs, d_model=256, d_kv=64, d_ff=512,
@@ -244,7 +245,8 @@ PICTURES = {
     "segformer": transformer("SegformerForSemanticSegmentation", pixels(), {}),
     "mobilevit": transformer("MobileViTForImageClassification", pixels(), {}, **SIDE),
     "mobilevitv2": transformer("MobileViTV2ForImageClassification", pixels(), {}, **SIDE),
-    "poolformer": transformer("PoolFormerForImageClassification", pixels(), {}, depths=[1, 1, 2, 1]),
+    "poolformer": transformer("PoolFormerForImageClassification", pixels(), {},
+                              depths=[1, 1, 2, 1]),
     "levit": transformer("LevitForImageClassification", pixels(), {}, **SIDE, depths=[2, 2, 2]),
     "pvt_v2": transformer("PvtV2ForImageClassification", pixels(), {}, **SIDE),
     "bit": transformer("BitForImageClassification", pixels(), {}, depths=[1, 1, 1, 1]),

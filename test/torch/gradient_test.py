@@ -43,6 +43,18 @@ def grouped(ends):
     return function
 
 
+def windows(x):
+    """Overlapping windows of a tensor whose dimensions are in another order in memory."""
+    x = (x + 1).transpose(0, 1).contiguous().transpose(0, 1)
+    batch, count, size = x.shape
+    return x.as_strided((batch, 3, 4, size), (x.stride(0), 2 * x.stride(1), x.stride(1),
+                                              x.stride(2)))
+
+
+def shifted(x):
+    return (x * 2)[:, 1:].as_strided((2, 3), (21, 4), 7)
+
+
 LINE, IMAGE, SOLID = (2, 3, 7), (2, 3, 5, 7), (1, 2, 4, 5, 6)
 OPS = {
     "linear": (resized("linear", scale_factor=1.7), LINE),
@@ -75,6 +87,7 @@ OPS = {
     "a triangle": (lambda x: x[tuple(torch.triu_indices(4, 4, 1))], (4, 4)),
     "Fourier transforms": (lambda x: torch.fft.fftn(x, dim=(1, 2)).real, LINE),
     "Fourier transforms back": (lambda x: torch.fft.ifft(x, norm="ortho").real, LINE),
+    "a view of a view": (shifted, LINE),
     "weight norm of rows": (normed(0), LINE, (4, 3, 3), (4, 1, 1)),
     "weight norm of columns": (normed(2), LINE, (4, 3, 3), (1, 1, 3)),
 }
@@ -96,6 +109,13 @@ def check(function, *shapes):
 @pytest.mark.parametrize("name", OPS)
 def test_an_op_and_its_gradients(name):
     check(*OPS[name])
+
+
+def test_windows_in_memory():
+    torch._dynamo.reset()
+    x = torch.randn(2, 8, 3)
+    run = torch.compile(windows, backend="heddle", options={"fallback": "raise"})
+    assert torch.equal(run(x), windows(x))
 
 
 @pytest.mark.parametrize("ends", [[3, 3, 9, 11], [0, 0, 0, 0], [11] * 4, [1, 2, 5, 8]])

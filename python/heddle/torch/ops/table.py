@@ -3,8 +3,7 @@
 import torch
 
 aten, prims = torch.ops.aten, torch.ops.prims
-# Of an overload, of all overloads of an op, or of a library's op by its name.
-BUILDERS = {}
+BUILDERS = {}  # by an overload, by an op with all of its overloads, or by an op's name
 
 
 def builds(*targets):
