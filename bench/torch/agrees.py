@@ -6,9 +6,10 @@ Each model runs in a process of its own, in evaluation mode and a batch of 2. A 
 by 1e-5 of its largest number, and a gradient by 1e-4 of the largest of its parameter, or of a
 hundredth of the largest of all, since some are zero but for rounding. A maximum or a rectifier
 whose operands are equal but for rounding has another gradient: where an input differs by more, the
-median of three counts, and may be three times as far from eager as eager is from 64 bits. A break
-or a refusal that torch's own backend `eager` has as well is torch's, and told apart. The exit
-status is 1 if anything else fails. First calls hold all compiling: no cache answers.
+median of three counts, and may be three times as far from eager as eager is from 64 bits. A break,
+a refusal or an error that torch's own backend `aot_eager` has as well, which runs the graphs, is
+torch's, and told apart. The exit status is 1 if anything else fails. First calls hold all
+compiling: no cache answers.
 """
 
 import argparse
@@ -160,16 +161,16 @@ def alone(name):
         if found[of].get("error", 0) > MOST[of]:
             found[of]["noise"] = error_of_eager(model, inputs, of)
         if not is_right(found[of], of):
-            found[of]["eager"] = tried(model, inputs, of, "eager")
+            found[of]["own"] = tried(model, inputs, of, "aot_eager")
     return found
 
 
 def is_torchs(found, of):
-    """Tells whether torch's own backend fails as well."""
-    own = found.get("eager", {})
-    if "raised" in found:
-        return "raised" in own
-    return "breaks" in own and is_near(found, of) and own["breaks"] >= found["breaks"]
+    """Tells whether torch's own backend, which gave the same graphs, fails as well."""
+    own = found.get("own", {"raised": ""})
+    if "raised" in found or "raised" in own:
+        return "raised" in found and "raised" in own
+    return own["breaks"] >= found["breaks"] and (is_near(found, of) or own["error"] > MOST[of])
 
 
 def verdict(found):
@@ -218,7 +219,7 @@ def reasons(found):
         this = found[of]
         if "noise" not in this and is_right(this, of):
             continue
-        own = this.get("eager", {})
+        own = this.get("own", {})
         text = this.get("raised") or (
             f"{this['graphs']} graphs, error {this['error']:.1e} of '{this['where']}', eager's own "
             f"beside 64 bits {this.get('noise', 0):.1e} {' '.join(this['why'])}")
