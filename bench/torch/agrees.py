@@ -258,8 +258,9 @@ def main():
             for line in reasons(found):
                 print(line, flush=True)
     report.STORE.mkdir(parents=True, exist_ok=True)
-    (report.STORE / "torch-agrees.json").write_text(json.dumps(every, indent=1) + "\n",
-                                                    encoding="utf-8")
+    kept = {"machine": report.machine(), "found": every}
+    place = report.STORE / "torch-agrees.json"
+    place.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
     print("", *lines(every), sep="\n")
     return int(any(verdict(found) == "fails" for found in every))
 
