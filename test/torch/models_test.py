@@ -57,6 +57,14 @@ def test_a_model_of_transformers(name):
     check_inference(model, [torch.randint(0, 19, (batch, 7)) for batch in (1, 3, 4)])
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_lstm_that_torch_has_whole(bias):
+    model = torch.nn.LSTM(3, 5, 2, bias=bias, batch_first=True, bidirectional=True).eval()
+    with torch._dynamo.config.patch(allow_rnn=True):
+        check_inference(model, [torch.randn(batch, 7, 3) for batch in (2, 3)])
+    assert counters["stats"]["unique_graphs"]
+
+
 def step(model, run, given):
     """The loss of one step, and the gradients."""
     model.zero_grad()

@@ -6,8 +6,8 @@ What it does not take it refuses by `t.refuse`. SPDX-License-Identifier: Apache-
 """
 
 from . import (attention, creation, derivative, elementwise, fourier, images, indexing, movement,
-               products, reduction)
+               products, recurrent, reduction)
 from .table import BUILDERS
 
 __all__ = ["BUILDERS", "attention", "creation", "derivative", "elementwise", "fourier", "images",
-           "indexing", "movement", "products", "reduction"]
+           "indexing", "movement", "products", "recurrent", "reduction"]
