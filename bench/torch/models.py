@@ -271,7 +271,6 @@ PICTURES = {
                            embed_dim=48, depths=[2, 2], num_heads=[2, 2]),
     "clip": transformer("CLIPModel", several(pixels(), short), sizes=SMALL,
                         parts={"text_config": {}, "vision_config": SIDE}),
-    "vilt": transformer("ViltModel", several(pixels(), short), **SIDE),
     "patchtst": transformer("PatchTSTForPrediction", numbers("past_values", 64, 3), {},
                             num_input_channels=3, context_length=64, patch_length=8, patch_stride=8,
                             prediction_length=16, d_model=64, use_cls_token=False),
