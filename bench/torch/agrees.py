@@ -152,7 +152,7 @@ def alone(name):
     """Tries one model in this process."""
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    torch._dynamo.config.allow_rnn = True  # torch.nn.LSTM and the like, which Dynamo else leaves out
+    torch._dynamo.config.allow_rnn = True  # Dynamo else leaves out torch.nn.LSTM and the like
     found = {"model": name}
     for of in MOST:
         model = models.made(name)
