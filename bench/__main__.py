@@ -109,6 +109,11 @@ BENCHMARKS = {
         "is torch.compile with Heddle faster than with TorchInductor, and than eager PyTorch: a "
         "forward pass, a step, a call, and the first one?",
         "--only mlp --of forward --engines eager --batches 1 --rounds 1 --turn 1", PEERS),
+    "torch-agrees": Benchmark(
+        "torch.agrees",
+        "does torch.compile with Heddle give eager's results and gradients, in one graph, on "
+        "models of torchvision and transformers?",
+        "--only ghostnet", PEERS),
     "quadratic": Benchmark(
         "training.quadratic",
         "what do quadratic layers bring, which can be taken out, and what do they take beside "

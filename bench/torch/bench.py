@@ -1,6 +1,7 @@
 """torch.compile with Heddle beside eager PyTorch and TorchInductor.
 
     ./dev bench torch [--only bert] [--of forward step call] [--engines eager inductor]
+    ./dev bench torch --of forward --models qwen2 convnext     # those of bench/torch/models.py
 
 Models have random weights. Every engine gives eager's results before anything is timed; Heddle and
 Inductor freeze weights of a forward pass. The first call holds all that compiling takes, and no
@@ -22,6 +23,7 @@ from torch import nn  # noqa: E402
 import heddle.torch  # noqa: E402, F401
 from bench.kernels import report, turns  # noqa: E402
 from bench.networks import published  # noqa: E402
+from bench.torch import models  # noqa: E402
 
 SMALL = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 4,
          "intermediate_size": 1024, "vocab_size": 1000}
@@ -49,25 +51,30 @@ def vision(name):
     return make
 
 
-def images(batch):
-    return torch.randn(batch, 3, 96, 96)
+def rows_of(size):
+    return lambda batch: (torch.randn(batch, size),)
 
 
 def tokens(batch):
-    return torch.randint(0, 1000, (batch, 64))
+    return (torch.randint(0, 1000, (batch, 64)),)
 
 
-NETWORKS = {  # what makes the model, its input, and whether a step of it is timed
-    "mlp": (mlp, lambda batch: torch.randn(batch, 64), True),
-    "resnet18": (vision("resnet18"), images, True),
-    "mobilenet_v2": (vision("mobilenet_v2"), images, False),
+NETWORKS = {  # what makes the model, its arguments, and whether a step of it is timed
+    "mlp": (mlp, rows_of(64), True),
+    "resnet18": (vision("resnet18"), models.images(), True),
+    "mobilenet_v2": (vision("mobilenet_v2"), models.images(), False),
     "bert": (language("BertModel", "BertConfig", **SMALL), tokens, True),
     "gpt2": (language("GPT2LMHeadModel", "GPT2Config", **GPT2), tokens, False),
     "llama": (language("LlamaForCausalLM", "LlamaConfig", num_key_value_heads=2, **SMALL), tokens,
               True),
 }
-CALL = {"call": (lambda: nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16)),
-                 lambda batch: torch.randn(batch, 16), False)}
+CALL = {"call": (lambda: nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 16)), rows_of(16), False)}
+
+
+def listed(names):
+    """Networks of the list of bench/torch/models.py."""
+    return {name: (lambda name=name: models.made(name), models.MODELS[name].given, True)
+            for name in models.chosen(names)}
 
 
 def first_result(found):
@@ -79,7 +86,7 @@ def own_code(model):
     """The model as a function whose code is its own: Dynamo keeps what it has compiled by the code,
     and engines that share one look through each other's."""
     names = {"model": model}
-    exec("def run(x):\n    return model(x)", names)
+    exec("def run(*given, **named):\n    return model(*given, **named)", names)
     return names["run"]
 
 
@@ -96,11 +103,11 @@ def caller(model, run, given, of):
     """A function without arguments that does one call, and gives what is compared."""
     def forward():
         with torch.no_grad():
-            return first_result(run(given))
+            return first_result(models.call(run, given))
 
     def step():
         model.zero_grad(set_to_none=True)
-        loss = first_result(run(given)).square().mean()
+        loss = first_result(models.call(run, given)).square().mean()
         loss.backward()
         return loss.detach()
 
@@ -138,7 +145,7 @@ def case(network, of, batch, engines):
 
 def measure(given):
     torch.set_num_threads(1)
-    networks = {**NETWORKS, **CALL}
+    networks = listed(given.models) if given.models else {**NETWORKS, **CALL}
     for of in given.of:
         for name, network in networks.items():
             is_call = name in CALL
@@ -187,6 +194,7 @@ def main():
                          choices=["forward", "step", "call"])
     options.add_argument("--engines", nargs="+", default=["eager", "inductor"],
                          choices=["eager", "inductor"])
+    options.add_argument("--models", nargs="+", help="names in bench/torch/models.py instead")
     options.add_argument("--batches", nargs="+", type=int, default=[1, 16])
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder, contextlib.suppress(BrokenPipeError):

@@ -57,6 +57,14 @@ def test_a_model_of_transformers(name):
     check_inference(model, [torch.randint(0, 19, (batch, 7)) for batch in (1, 3, 4)])
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_an_lstm_that_torch_has_whole(bias):
+    model = torch.nn.LSTM(3, 5, 2, bias=bias, batch_first=True, bidirectional=True).eval()
+    with torch._dynamo.config.patch(allow_rnn=True):
+        check_inference(model, [torch.randn(batch, 7, 3) for batch in (2, 3)])
+    assert counters["stats"]["unique_graphs"]
+
+
 def step(model, run, given):
     """The loss of one step, and the gradients."""
     model.zero_grad()
@@ -92,6 +100,32 @@ def test_the_backward_reads_the_mask_of_the_forward():
     y = compiled(lambda x: torch.nn.functional.dropout(x * 2, 0.5))(x)
     y.sum().backward()
     assert torch.equal(x.grad, y.detach())
+
+
+def test_what_a_backward_keeps_is_not_copied(monkeypatch):
+    """Weights are kept as views of themselves, and views of a result as views of that."""
+    models, made = [], heddle.torch.dynamo.translate
+
+    def watched(*given):
+        models.append(made(*given))
+        return models[-1]
+
+    monkeypatch.setattr(heddle.torch.dynamo, "translate", watched)
+    model = torch.nn.Sequential(torch.nn.Linear(6, 5), torch.nn.Tanh(), torch.nn.Linear(5, 4))
+    run, x = compiled(model), torch.randn(3, 2, 6)
+    _, wanted = step(model, model, x)
+    for _ in range(2):
+        _, found = step(model, run, x)
+        torch.testing.assert_close(found, wanted)
+        with torch.no_grad():
+            for weight in model.parameters():
+                weight.mul_(0.5)
+        _, wanted = step(model, model, x)
+    kinds = [result[0] for result in models[0].results]
+    assert "view of input" in kinds and "view" in kinds
+    sizes = [[dim.dim_value for dim in output.type.tensor_type.shape.dim]
+             for output in models[0].proto.graph.output]
+    assert [5, 4] not in sizes and [4, 5] not in sizes
 
 
 def test_gradients_of_inputs_and_of_a_second_call():

@@ -32,7 +32,7 @@ class Call:
         self.boxed = boxed
 
     def _make(self, constants):
-        model = self.model = self.translate(self.graph, constants)
+        model = self.model = self.translate(self.graph, constants, self.weights)
         options = {**self.options.compile, "typical": model.typical}
         self.names = [output.name for output in model.proto.graph.output]
         self.session = self.names and Session(compile_model(model.proto, **options),
@@ -72,11 +72,15 @@ class Call:
             self.session.bind(dict(zip(self.bound, given)))
             self.pointers = pointers
 
-    @staticmethod
-    def _result(result, found, args):
+    @classmethod
+    def _result(cls, result, found, args):
         kind, value = result[:2]
         if kind == "tensor":
             return found[value] if result[2] is None else found[value].permute(result[2])
+        if kind in ("view", "view of input"):
+            base = args[value] if kind == "view of input" else cls._result(value, found, args)
+            sizes, strides, offset = result[2:]
+            return base.as_strided(sizes, strides, base.storage_offset() + offset)
         if kind == "number":
             return found[value].item()
         return args[value] if kind == "input" else value

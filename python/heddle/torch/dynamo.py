@@ -124,8 +124,9 @@ def is_state(node, value):
     return bool(kind) or isinstance(value, torch.nn.Parameter)
 
 
-def translate(graph_module, constants):
-    """The Model of a graph, in which arguments of these numbers are constants."""
+def translate(graph_module, constants, held=()):
+    """The Model of a graph, in which arguments of these numbers are constants, and results may be
+    views of those that are `held`."""
     if sum(x.nbytes for x in constants.values()) > FROZEN_BYTES:
         raise Refused("the weights are more than an ONNX model holds; leave out 'freeze'")
-    return Translator(graph_module, constants, is_stored=True).model(BUILDERS)
+    return Translator(graph_module, constants, is_stored=True, held=held).model(BUILDERS)

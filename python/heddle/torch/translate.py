@@ -40,6 +40,8 @@ class Model:
         ("tensor", number of the output, order of its dimensions in memory or None)
         ("number", number of the output)     a size or a float
         ("input", number of the argument)
+        ("view of input", number of the argument, sizes, strides, elements from its first)
+        ("view", result that it is a view of, sizes, strides, elements from its first)
         ("constant", value)
     """
 
@@ -61,6 +63,13 @@ def fake(node):
     return node.meta["val"]
 
 
+def has_complex(node):
+    """Tells whether a result or an operand of a node of FX is complex."""
+    values = [each.meta.get("val") for each in (node, *node.all_input_nodes)]
+    return any(isinstance(x, torch.Tensor) and x.is_complex()
+               for x in torch.utils._pytree.tree_leaves(values))
+
+
 def is_size(value):
     return isinstance(value, torch.SymInt) or (
         isinstance(value, torch.fx.Node) and isinstance(fake(value), (torch.SymInt, int)))
@@ -70,10 +79,11 @@ class Translator:
     """A model as builders add nodes to it. `out` is the fake tensor, or tuple of these, of the FX
     node that is being translated."""
 
-    def __init__(self, graph_module, constants=None, names=None, is_stored=False):
+    def __init__(self, graph_module, constants=None, names=None, is_stored=False, held=()):
         """`constants` are arguments by their number, and `names` names of these by FX's. With
-        `is_stored`, arguments come with their dimensions in the order of memory."""
-        self.is_stored = is_stored
+        `is_stored`, arguments come with their dimensions in the order of memory, and results may be
+        views of each other, and of arguments whose number is in `held`."""
+        self.is_stored, self.held, self.stored = is_stored, held, {}
         self.onnx = need("onnx", "torch.compile", "torch")
         self.module, self.constants, self.names = graph_module, constants or {}, names or {}
         self.nodes, self.initializers, self.inputs, self.outputs = [], [], [], []
@@ -235,12 +245,15 @@ class Translator:
 
     def _build(self, node, builders, other):
         target = node.target
-        builder = builders.get(target) or builders.get(getattr(target, "overloadpacket", None))
+        keys = target, getattr(target, "overloadpacket", None), str(target)
+        builder = next((builders[key] for key in keys if key in builders), None)
         if builder is None:
             found = other and other(self, node)
             if not found:
                 self.refuse(f"there is no rule for {target}")
             return found
+        if not getattr(builder, "takes_complex", False) and has_complex(node):
+            self.refuse(f"{target} of complex numbers is not supported")
         schema = target._schema.arguments
         given = dict(zip((argument.name for argument in schema), node.args)) | node.kwargs
         try:
@@ -255,16 +268,34 @@ class Translator:
         results, known = [], {}
         self.fresh = {name for node in self.nodes for name in node.output}
         given = output.args[0]
-        for item in given if isinstance(given, (list, tuple)) else [given]:
+        given = given if isinstance(given, (list, tuple)) else [given]
+        families = collections.Counter(
+            origin_of(item) for item in {*given} if isinstance(item, torch.fx.Node))
+        for item in given:
             if not isinstance(item, torch.fx.Node):
                 results.append(("constant", item))
             elif item in places:
                 results.append(("input", places[item]))
             else:
                 if item not in known:
-                    known[item] = self._output(item)
+                    known[item] = self._view(item, places, families) or self._output(item)
                 results.append(known[item])
         return results
+
+    def _view(self, item, places, families):
+        """A result that needs no numbers of its own, since it is a view; or None."""
+        origin = origin_of(item)
+        place = self.is_stored and isinstance(fake(item), torch.Tensor) and view_of(item, origin)
+        if not place:
+            return None
+        if origin in places:
+            number = places[origin]
+            return ("view of input", number, *place) if number in self.held else None
+        if families[origin] < 2 or fake(item).numel() < fake(origin).numel():
+            return None
+        if origin not in self.stored:
+            self.stored[origin] = self._output(origin)
+        return self.stored[origin] if item is origin else ("view", self.stored[origin], *place)
 
     def _output(self, item):
         self.node, value = item, fake(item)
@@ -298,6 +329,34 @@ ASSERTIONS = {
     torch.ops.aten._assert_async.msg, torch.ops.aten._assert_scalar.default,
     torch.ops.aten._assert_tensor_metadata.default, torch.ops.aten.sym_constrain_range.default,
     torch.ops.aten.sym_constrain_range_for_size.default}
+
+
+aten = torch.ops.aten
+VIEWS = {aten.alias.default, aten.detach.default, aten.expand.default, aten.permute.default,
+         aten.select.int, aten.slice.Tensor, aten.squeeze.default, aten.squeeze.dim,
+         aten.squeeze.dims, aten.t.default, aten.transpose.int, aten.unsqueeze.default,
+         aten.view.default}
+
+
+def origin_of(node):
+    """The node of FX that a node is a view of, or itself."""
+    while node.op == "call_function" and node.target in VIEWS:
+        node = node.args[0]
+    return node
+
+
+def view_of(node, origin):
+    """(Sizes, strides, offset) of a view in its origin, if all are known and that has no gaps."""
+    value, own = fake(node), fake(origin)
+    given = *value.shape, *value.stride(), value.storage_offset(), *own.shape, own.storage_offset()
+    if not all(isinstance(x, int) for x in given):
+        return None
+    extent = 1
+    for stride, size in sorted(zip(own.stride(), own.shape)):
+        if size != 1 and stride != extent:
+            return None
+        extent *= size
+    return tuple(value.shape), value.stride(), value.storage_offset() - own.storage_offset()
 
 
 def hint(size):

@@ -5,9 +5,9 @@ that say where and how a tensor is stored, and returns the name of the result, o
 What it does not take it refuses by `t.refuse`. SPDX-License-Identifier: Apache-2.0
 """
 
-from . import (attention, creation, derivative, elementwise, images, indexing, movement, products,
-               reduction)
+from . import (attention, creation, derivative, elementwise, fourier, images, indexing, movement,
+               products, recurrent, reduction)
 from .table import BUILDERS
 
-__all__ = ["BUILDERS", "attention", "creation", "derivative", "elementwise", "images", "indexing",
-           "movement", "products", "reduction"]
+__all__ = ["BUILDERS", "attention", "creation", "derivative", "elementwise", "fourier", "images",
+           "indexing", "movement", "products", "recurrent", "reduction"]

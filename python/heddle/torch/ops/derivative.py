@@ -4,7 +4,7 @@ The compiler knows the derivatives of its ops, and drops the op when only its gr
 SPDX-License-Identifier: Apache-2.0
 """
 
-from .images import average_pool, max_pool_of, mean_of_parts, resized
+from .images import average_pool, max_pool_of, mean_of_parts, resized, scales_of
 from .products import convolve
 from .table import aten, builds, rank_of, value_of
 
@@ -57,27 +57,52 @@ def avg_pool_backward(t, grad_output, self, kernel_size, stride, padding, ceil_m
     return slopes(t, y, grad_output, self)[0]
 
 
-@builds(aten._adaptive_avg_pool2d_backward)
-def adaptive_avg_pool2d_backward(t, grad_output, self):
-    y = mean_of_parts(t, self, value_of(grad_output).shape[-2:])
+@builds(aten._adaptive_avg_pool2d_backward, aten._adaptive_avg_pool3d_backward)
+def adaptive_avg_pool_backward(t, grad_output, self):
+    count = 2 if t.node.target.overloadpacket is aten._adaptive_avg_pool2d_backward else 3
+    y = mean_of_parts(t, self, value_of(grad_output).shape[-count:])
     return slopes(t, y, grad_output, self)[0]
 
 
-def _resize_slope(t, grad_output, output_size, input_size, mode, place, rounding=None):
+def _resize_slope(t, grad_output, input_size, mode, place, scales, rounding=None):
     """The slope of a resize, which is linear: it does not matter of what."""
     x = t.expand(t.scalar(0, t.out.dtype), input_size)
-    y = resized(t, x, len(input_size), [*input_size[:2], *output_size], mode, place, None, rounding)
+    y = resized(t, x, len(input_size), value_of(grad_output).shape, mode, place, scales, rounding)
     return slopes(t, y, grad_output, x)[0]
 
 
-@builds(aten.upsample_nearest2d_backward.default, aten.upsample_nearest1d_backward.default)
-def upsample_nearest_backward(t, grad_output, output_size, input_size, scales=None, scales_h=None,
-                              scales_w=None):
-    return _resize_slope(t, grad_output, output_size, input_size, "nearest", "asymmetric", "floor")
+@builds(aten.upsample_nearest1d_backward.default, aten.upsample_nearest2d_backward.default,
+        aten.upsample_nearest3d_backward.default)
+def upsample_nearest_backward(t, grad_output, output_size, input_size, scales=None, scales_d=None,
+                              scales_h=None, scales_w=None):
+    given = scales_of(len(input_size), scales_d, scales_h, scales_w, scales)
+    return _resize_slope(t, grad_output, input_size, "nearest", "asymmetric", given, "floor")
 
 
-@builds(aten.upsample_bilinear2d_backward.default)
-def upsample_bilinear_backward(t, grad_output, output_size, input_size, align_corners,
-                               scales_h=None, scales_w=None):
+@builds(aten._upsample_nearest_exact1d_backward.default,
+        aten._upsample_nearest_exact2d_backward.default,
+        aten._upsample_nearest_exact3d_backward.default)
+def upsample_nearest_exact_backward(t, grad_output, output_size, input_size, scales=None,
+                                    scales_d=None, scales_h=None, scales_w=None):
+    given = scales_of(len(input_size), scales_d, scales_h, scales_w, scales)
+    return _resize_slope(t, grad_output, input_size, "nearest", "half_pixel", given,
+                         "round_prefer_ceil")
+
+
+@builds(aten.upsample_linear1d_backward.default, aten.upsample_bilinear2d_backward.default,
+        aten.upsample_trilinear3d_backward.default)
+def upsample_bilinear_backward(t, grad_output, output_size, input_size, align_corners, scales=None,
+                               scales_d=None, scales_h=None, scales_w=None):
+    given = scales_of(len(input_size), scales_d, scales_h, scales_w, scales)
     place = "align_corners" if align_corners else "half_pixel"
-    return _resize_slope(t, grad_output, output_size, input_size, "linear", place)
+    return _resize_slope(t, grad_output, input_size, "linear", place,
+                         None if align_corners else given)
+
+
+@builds(aten.upsample_bicubic2d_backward.default)
+def upsample_bicubic_backward(t, grad_output, output_size, input_size, align_corners, scales_h=None,
+                              scales_w=None):
+    place = "align_corners" if align_corners else "half_pixel"
+    given = scales_of(len(input_size), scales_h, scales_w)
+    return _resize_slope(t, grad_output, input_size, "cubic", place,
+                         None if align_corners else given)

@@ -9,7 +9,8 @@ import torch
 from torch._prims_common import ELEMENTWISE_TYPE_PROMOTION_KIND as PROMOTION
 from torch._prims_common import elementwise_dtypes
 
-from .table import BUILDERS, aten, builds, prims, value_of
+from .fourier import as_complex
+from .table import BUILDERS, aten, builds, prims, takes_complex, value_of
 
 # op -> ONNX's, computed in the type of the result
 UNARY = {
@@ -305,7 +306,12 @@ def hardswish(t, self):
 
 
 @builds(aten._to_copy)
+@takes_complex
 def to_copy(t, self, dtype=None):
+    if t.out.is_complex():
+        return as_complex(t, self)
+    if value_of(self).is_complex():
+        t.refuse("a real tensor of a complex one is not supported; take its real part")
     return t.cast(self, dtype or value_of(self).dtype)
 
 
@@ -315,6 +321,7 @@ def convert_element_type(t, a, dtype):
 
 
 @builds(aten.clone, aten.alias, aten.detach, aten.lift_fresh_copy)
+@takes_complex
 def clone(t, self):
     return t.value(self)
 

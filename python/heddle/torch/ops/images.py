@@ -75,25 +75,36 @@ def pooling_matrix(size, out):
     return matrix
 
 
-@builds(aten._adaptive_avg_pool2d)
-def adaptive_avg_pool2d(t, self, output_size):
+@builds(aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d)
+def adaptive_avg_pool(t, self, output_size):
     return mean_of_parts(t, self, output_size)
 
 
 def mean_of_parts(t, image, output_size):
     """A mean, or products with the windows' matrices."""
-    if list(output_size) == [1, 1]:
-        return t.op("ReduceMean", image, t.ints(-2, -1), keepdims=1)
-    height, width = value_of(image).shape[-2:]
-    if not all(isinstance(x, int) for x in (height, width, *output_size)):
-        t.refuse("adaptive_avg_pool2d of an image of unknown size is not supported")
-    dtype = value_of(image).dtype
-    if height % output_size[0] == 0 and width % output_size[1] == 0 and rank_of(image) == 4:
-        steps = [height // output_size[0], width // output_size[1]]
+    count, dtype = len(output_size), value_of(image).dtype
+    if set(output_size) == {1}:
+        return t.op("ReduceMean", image, t.ints(*range(-count, 0)), keepdims=1)
+    sizes = value_of(image).shape[-count:]
+    if not all(isinstance(x, int) for x in (*sizes, *output_size)):
+        t.refuse("an adaptive average pool of an image of unknown size is not supported")
+    pairs = list(zip(sizes, output_size))
+    if all(out and size % out == 0 for size, out in pairs) and rank_of(image) == count + 2:
+        steps = [size // out for size, out in pairs]
         return t.op("AveragePool", image, kernel_shape=steps, strides=steps)
-    rows = t.constant(pooling_matrix(height, output_size[0]), dtype)
-    columns = t.constant(pooling_matrix(width, output_size[1]).T, dtype)
-    return t.op("MatMul", t.op("MatMul", rows, image), columns)
+    rank, found = rank_of(image), t.value(image)
+    for axis, (size, out) in enumerate(pairs, rank - count):
+        matrix = t.constant(pooling_matrix(size, out), dtype)
+        if axis == rank - 2:
+            found = t.op("MatMul", matrix, found)
+            continue
+        order = [i for i in range(rank) if i != axis] + [axis]
+        turned = axis != rank - 1
+        found = t.op("Transpose", found, perm=order) if turned else found
+        found = t.op("MatMul", found, t.op("Transpose", matrix, perm=[1, 0]))
+        found = t.op("Transpose", found, perm=[order.index(i) for i in range(rank)]) \
+            if turned else found
+    return found
 
 
 def resized(t, x, rank, sizes, mode, place, scales, rounding=None):
@@ -107,6 +118,12 @@ def resized(t, x, rank, sizes, mode, place, scales, rounding=None):
                 nearest_mode=rounding)
 
 
+def scales_of(rank, *scales):
+    """The scales of all axes of an image of this rank, or None where one is not given."""
+    given = [x for x in scales if x is not None]
+    return given if len(given) == rank - 2 else None
+
+
 @builds(aten.upsample_nearest1d.vec, aten.upsample_nearest2d.vec, aten.upsample_nearest3d.vec)
 def upsample_nearest(t, input, output_size, scale_factors):  # noqa: A002
     return resized(t, input, rank_of(input), t.out.shape, "nearest", "asymmetric", scale_factors,
@@ -117,24 +134,25 @@ def upsample_nearest(t, input, output_size, scale_factors):  # noqa: A002
         aten.upsample_nearest3d.default)
 def upsample_nearest_to(t, self, output_size, scales=None, scales_d=None, scales_h=None,
                         scales_w=None):
-    given = [x for x in (scales_d, scales_h, scales_w, scales) if x is not None]
-    count = rank_of(self) - 2
-    return resized(t, self, count + 2, t.out.shape, "nearest", "asymmetric",
-                   given if len(given) == count else None, "floor")
+    given = scales_of(rank_of(self), scales_d, scales_h, scales_w, scales)
+    return resized(t, self, rank_of(self), t.out.shape, "nearest", "asymmetric", given, "floor")
 
 
-@builds(aten.upsample_bilinear2d.vec, aten.upsample_linear1d.vec)
+@builds(aten.upsample_bilinear2d.vec, aten.upsample_linear1d.vec, aten.upsample_trilinear3d.vec)
 def upsample_bilinear(t, input, output_size, align_corners, scale_factors):  # noqa: A002
     place = "align_corners" if align_corners else "half_pixel"
     return resized(t, input, rank_of(input), t.out.shape, "linear", place,
                    None if align_corners else scale_factors)
 
 
-@builds(aten.upsample_bilinear2d.default)
-def upsample_bilinear_to(t, self, output_size, align_corners, scales_h=None, scales_w=None):
+@builds(aten.upsample_bilinear2d.default, aten.upsample_linear1d.default,
+        aten.upsample_trilinear3d.default)
+def upsample_bilinear_to(t, self, output_size, align_corners, scales=None, scales_d=None,
+                         scales_h=None, scales_w=None):
     place = "align_corners" if align_corners else "half_pixel"
-    given = None if align_corners or scales_h is None or scales_w is None else [scales_h, scales_w]
-    return resized(t, self, 4, t.out.shape, "linear", place, given)
+    given = scales_of(rank_of(self), scales_d, scales_h, scales_w, scales)
+    return resized(t, self, rank_of(self), t.out.shape, "linear", place,
+                   None if align_corners else given)
 
 
 @builds(aten.grid_sampler_2d, aten.grid_sampler_3d)

@@ -3,7 +3,7 @@
 import torch
 
 from ..sizes import expression
-from .table import aten, axis_of, builds, prims, rank_of, value_of
+from .table import aten, axis_of, builds, prims, rank_of, takes_complex, value_of
 
 LAST = (1 << 63) - 1
 
@@ -58,6 +58,7 @@ def cat(t, tensors, dim=0):
 
 
 @builds(aten.slice.Tensor)
+@takes_complex
 def slice_tensor(t, self, dim=0, start=None, end=None, step=1):
     start, end = 0 if start is None else start, LAST if end is None else end
     if isinstance(start, int) and isinstance(end, int) and start == 0 and end == LAST and step == 1:
@@ -146,22 +147,34 @@ def diagonal(t, self, offset=0, dim1=0, dim2=1):
 
 @builds(aten.as_strided)
 def as_strided(t, self, size, stride, storage_offset=None):
-    """A view of what is dense, by an index of each element."""
-    value, shape = value_of(self), value_of(self).shape
+    """A view by an index of each element."""
+    value = value_of(self)
     if value.is_contiguous() and t.out.is_contiguous() and not storage_offset and (
             expression(value.numel()) == expression(t.out.numel())):
         return t.reshape(self, t.out.shape)
-    if not all(isinstance(x, int) for x in (*size, *stride, *shape, storage_offset or 0)):
-        t.refuse("as_strided of unknown sizes is not supported")
-    if not value_of(self).is_contiguous():
-        t.refuse("as_strided of a tensor that is not dense is not supported")
     return t.op("Gather", t.reshape(self, [-1]),
-                t.constant(_places(size, stride, storage_offset)), axis=0)
+                t.constant(_elements(t, value, size, stride, storage_offset)), axis=0)
+
+
+def _elements(t, value, size, stride, offset):
+    """The number in a tensor of each element of a view of its memory, in any order of dimensions
+    and with gaps, as long as the view has none of them."""
+    own = *value.shape, *value.stride(), value.storage_offset()
+    if not all(isinstance(x, int) for x in (*own, *size, *stride, offset or 0)):
+        t.refuse("as_strided of unknown sizes is not supported")
+    held, order = _places(value.shape, value.stride(), own[-1]).reshape(-1).sort()
+    if held.unique().numel() < held.numel():
+        t.refuse("as_strided of a tensor with elements that share memory is not supported")
+    wanted = _places(size, stride, own[-1] if offset is None else offset)
+    found = torch.searchsorted(held, wanted.reshape(-1)).clamp(max=max(len(held) - 1, 0))
+    if not torch.equal(held[found], wanted.reshape(-1)):
+        t.refuse("as_strided that reads beyond its tensor is not supported")
+    return order[found].view(wanted.shape)
 
 
 def _places(size, stride, offset):
     """The number in memory of each element of a view."""
-    index = torch.zeros((), dtype=torch.int64) + (offset or 0)
+    index = torch.zeros((), dtype=torch.int64) + offset
     for extent, step in zip(size, stride):
         index = index.unsqueeze(-1) + torch.arange(extent) * step
     return index
@@ -169,14 +182,10 @@ def _places(size, stride, offset):
 
 @builds(aten.as_strided_scatter)
 def as_strided_scatter(t, self, src, size, stride, storage_offset=None):
-    shape = value_of(self).shape
-    if not all(isinstance(x, int) for x in (*size, *stride, *shape, storage_offset or 0)):
-        t.refuse("as_strided_scatter of unknown sizes is not supported")
-    if not value_of(self).is_contiguous():
-        t.refuse("as_strided_scatter of a tensor that is not dense is not supported")
-    places = t.constant(_places(size, stride, storage_offset).reshape(-1))
-    found = t.op("ScatterElements", t.reshape(self, [-1]), places, t.reshape(src, [-1]), axis=0)
-    return t.reshape(found, shape)
+    places = _elements(t, value_of(self), size, stride, storage_offset)
+    found = t.op("ScatterElements", t.reshape(self, [-1]), t.constant(places.reshape(-1)),
+                 t.reshape(src, [-1]), axis=0)
+    return t.reshape(found, value_of(self).shape)
 
 
 @builds(aten.unfold)
@@ -193,8 +202,3 @@ def unfold(t, self, dimension, size, step):
     rank = rank_of(self)
     order = [i for i in range(rank + 1) if i != axis + 1] + [axis + 1]
     return t.op("Transpose", found, perm=order)
-
-
-@builds(aten.view_as_real, aten.view_as_complex, aten.complex)
-def complex_numbers(t, **_):
-    t.refuse("complex numbers are not supported")

@@ -23,6 +23,11 @@ def prims_sum(t, inp, dims, output_dtype=None):
     return reduced(t, "ReduceSum", inp, dims, False, t.out.dtype)
 
 
+@builds(prims.prod)
+def prims_prod(t, inp, dims, output_dtype=None):
+    return reduced(t, "ReduceProd", inp, dims, False, t.out.dtype)
+
+
 @builds(aten.mean, aten.mean.dim)
 def mean(t, self, dim=None, keepdim=False, dtype=None):
     return reduced(t, "ReduceMean", self, dim, keepdim, t.out.dtype)
@@ -122,6 +127,22 @@ def cumsum(t, self, dim, dtype=None):
         return t.cast(self, t.out.dtype)
     return t.op("CumSum", t.cast(self, t.out.dtype), t.scalar(axis_of(dim, rank_of(self)),
                                                               torch.int64))
+
+
+@builds(aten.histc)
+def histc(t, self, bins=100, min=0, max=0):  # noqa: A002: names of the schema
+    """Counts of what lies in each of `bins` equal parts; the last has its end too."""
+    dtype, flat = t.out.dtype, t.reshape(self, [-1])
+    if min == max:
+        t.refuse("a histogram between the least and the largest element is not supported")
+    low, high = t.scalar(min, dtype), t.scalar(max, dtype)
+    share = t.op("Mul", t.op("Sub", flat, low), t.scalar(bins, dtype))
+    share = t.op("Div", share, t.op("Sub", high, low))
+    is_within = t.op("And", t.op("GreaterOrEqual", flat, low), t.op("LessOrEqual", flat, high))
+    share = t.op("Where", is_within, share, t.scalar(0, dtype))
+    place = t.op("Min", t.converted(share, torch.int64), t.scalar(bins - 1, torch.int64))
+    return t.op("ScatterElements", t.constant(torch.zeros(bins, dtype=dtype)), place,
+                t.converted(is_within, dtype), axis=0, reduction="add")
 
 
 def _most(t, x, count, axis, largest):

@@ -3,7 +3,7 @@
 import torch
 
 aten, prims = torch.ops.aten, torch.ops.prims
-BUILDERS = {}  # of an overload, or of all overloads of an op
+BUILDERS = {}  # by an overload, by an op with all of its overloads, or by an op's name
 
 
 def builds(*targets):
@@ -12,6 +12,13 @@ def builds(*targets):
         BUILDERS.update(dict.fromkeys(targets, function))
         return function
     return add
+
+
+def takes_complex(function):
+    """Says of a builder that it takes complex tensors, whose parts are a dimension after the last.
+    Others are not asked for one that has these."""
+    function.takes_complex = True
+    return function
 
 
 def value_of(x):
