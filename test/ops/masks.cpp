@@ -92,6 +92,30 @@ static void add(Cases &cases, const string &name, const Middle &middle, Numbers 
   cases.push_back({"attention/masks, " + name, build, isKnown ? one : kRuns, {{"attention", 1}}});
 }
 
+/// Keys before a place that each query of each batch has.
+static void addEdges(Cases &cases) {
+  auto before = [](const string &type, const string &op, double least, double hidden) -> Middle {
+    return [=](const Scores &scores, Value x) {
+      string dims = "[b, 1, " + scores.rows + ", " + scores.columns + "]";
+      Value edge = scores.m.input(type + "[b, 1, " + scores.rows + ", 1]", Fill::range(least, 150));
+      edge = scores.m.op("broadcast", {edge}, "", type + dims);
+      Value key = scores.m.op("iota", {}, "axis = 0", type + "[" + scores.columns + "]");
+      key = scores.m.op("broadcast", {key}, "", type + dims);
+      bool isFirst = op.starts_with("less");
+      Value isSeen = scores.m.op(op, {isFirst ? key : edge, isFirst ? edge : key});
+      return scores.keep(isSeen, scaled(scores, x), hidden);
+    };
+  };
+  add(cases, "keys up to a place", before("i64", "less_equal", 0, -kInfinity));
+  add(cases, "keys before a place", before("i32", "greater", 1, kLowest));
+  add(cases, "keys up to a place, of some rows none",
+      before("i64", "greater_equal", -30, -kInfinity));
+  add(cases, "keys before a place, of some rows none", before("i32", "less", -30, -1e4));
+  add(cases, "keys up to a place, -5 elsewhere", before("i64", "less_equal", -30, -5));
+  add(cases, "keys up to a place, numbers of all kinds", before("i64", "less_equal", -3, -1e4),
+      {Fill::any(), Fill::any(), Fill::any()});
+}
+
 void addMasks(Cases &cases) {
   auto select = [](int64_t ahead, double hidden) -> Middle {
     return [=](const Scores &scores, Value x) {
@@ -152,6 +176,7 @@ void addMasks(Cases &cases) {
       {Fill::any(), Fill::any(), Fill::any()});
   add(cases, "causal, values of all kinds", select(0, -kInfinity), {Fill(), Fill(), Fill::any()});
   add(cases, "causal, keys of all kinds", added(0, -1e4), {Fill(), Fill::any(), Fill()});
+  addEdges(cases);
 }
 
 } // namespace heddle::ops

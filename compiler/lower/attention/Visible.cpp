@@ -76,6 +76,8 @@ void Visibility::findMasks() {
     masks = *found;
   if (masks && masks->steps.size() == 1)
     findSide();
+  if (masks && masks->steps.size() == 1 && !side)
+    findEdge();
 }
 
 /// A choice by a band between the score and a number, or between two numbers that are added, in the
@@ -105,7 +107,63 @@ void Visibility::findSide() {
     side = SideMask{band->complement(), *within, choice};
 }
 
+/// Whether the last index of a tensor of so many keys is what its elements are.
+static bool areNumbersOfKeys(Value value, const Dim &keys) {
+  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
+    value = broadcast.getX();
+  if (auto reshape = value.getDefiningOp<graph::ReshapeOp>();
+      reshape && graph::rankOf(reshape.getX()) == 1 && reshape.keepsIndices() &&
+      graph::dimsOf(value).back() == keys)
+    value = reshape.getX();
+  auto iota = value.getDefiningOp<graph::IotaOp>();
+  return iota && int64_t(iota.getAxis()) + 1 == graph::rankOf(value) && graph::dimsOf(value).back() == keys;
+}
+
+/// A choice between the score and a number, by a comparison of numbers of keys with a place that
+/// does not depend on the key.
+void Visibility::findEdge() {
+  auto choice = dyn_cast<graph::SelectOp>(masks->steps.front().op);
+  auto hidden = choice ? graph::splatOf(choice.getY()) : std::nullopt;
+  if (!hidden || masks->steps.front().scores != 1 ||
+      graph::dimsOf(choice.getResult()).back() != layout.keys)
+    return;
+  Value condition = choice.getCondition(), compared = condition;
+  while (auto broadcast = compared.getDefiningOp<graph::BroadcastOp>())
+    compared = broadcast.getX();
+  Operation *op = compared.getDefiningOp();
+  bool isAfter = isa_and_nonnull<graph::GreaterOp, graph::GreaterEqualOp>(op);
+  if (!isAfter && !isa_and_nonnull<graph::LessOp, graph::LessEqualOp>(op))
+    return;
+  unsigned places = isAfter ? 0 : 1; // the key's number is less
+  auto shown = op->getOperand(places).getDefiningOp<graph::BroadcastOp>();
+  Type element = graph::elementOf(op->getOperand(places));
+  if (shown && graph::dimsOf(shown.getX()).back().isConstant(1) &&
+      (element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
+      areNumbersOfKeys(op->getOperand(1 - places), layout.keys))
+    edge = EdgeMask{op, places, isa<graph::LessEqualOp, graph::GreaterEqualOp>(op), *hidden,
+                    condition};
+}
+
+/// How many keys the row sees that has this place in the comparison.
+Value Visibility::seenBefore(Elements &e, ArrayRef<Index> place) {
+  Code &code = kernel.code();
+  Indices row(place);
+  row.back() = e.uniform(code.number(0));
+  Value end = e.at(edge->compares->getOperand(edge->places), row), all = kernel.dim(layout.keys);
+  if (end.getType() != code.b.getI64Type())
+    end = code.b.create<arith::ExtSIOp>(code.loc, code.b.getI64Type(), end);
+  if (edge->isIncluded)
+    end = code.add(code.min(end, code.sub(all, code.number(1))), code.number(1));
+  return code.max(code.min(end, all), code.number(0));
+}
+
 void Visibility::bindSide(Elements &e) {
+  if (edge)
+    e.bind(edge->compares->getResult(0), [this, &e](ArrayRef<Index> place) {
+      Code &code = kernel.code();
+      return code.maskOf(
+          code.max(code.sub(seenBefore(e, place), place.back().base), code.number(0)));
+    });
   if (!side)
     return;
   graph::Band band = *graph::bandOf(side->choice.getCondition());
@@ -122,6 +180,8 @@ void Visibility::bindSide(Elements &e) {
 }
 
 void Visibility::unbindSide(Elements &e) {
+  if (edge)
+    e.unbind(edge->compares->getResult(0));
   if (side)
     e.unbind(side->choice);
 }
@@ -232,8 +292,9 @@ Visibility::Bounds Visibility::boundsOfTask(Elements &e, Value firstRow) {
         Value isFinite =
             code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OLT, valueBound, infinity);
         keyBound = code.b.create<arith::SelectOp>(code.loc, isFinite, keyBound, none);
-        return Values{keyBound,
-                      !side && areMasksOfKeys() ? readMasks(e, firstRow, code.number(1)) : none};
+        return Values{keyBound, !side && !edge && areMasksOfKeys()
+                                    ? readMasks(e, firstRow, code.number(1))
+                                    : none};
       });
   return {bounds[0], bounds[1]};
 }
@@ -330,6 +391,24 @@ Keys Visibility::keysOfSide(Elements &e, const Slab &slab) {
   return panelsOf(code.b.createOrFold<arith::SelectOp>(code.loc, none, all, within(first)), all);
 }
 
+/// Keys before the last edge of the slab's rows. None if a row sees no key at all.
+Keys Visibility::keysOfEdge(Elements &e, const Slab &slab) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), all = kernel.dim(layout.keys);
+  Values ends =
+      foldScoped(e, zero, layout.rowsOfSlab(slab), {all, zero}, [&](Value row, ValueRange in) {
+        Indices place = layout.placeOfRow(e, masked, layout.rowNumber(code.add(slab.first, row)));
+        place.push_back(e.uniform(zero));
+        for (Value value = edge->condition; value != edge->compares->getResult(0);
+             value = value.getDefiningOp()->getOperand(0))
+          place = broadcastPlace(e, value.getDefiningOp(), place);
+        Value end = seenBefore(e, place);
+        return Values{code.min(in[0], end), code.max(in[1], end)};
+      });
+  Value none = code.less(ends[0], code.number(1));
+  return panelsOf(zero, code.b.createOrFold<arith::SelectOp>(code.loc, none, zero, ends[1]));
+}
+
 Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds) {
   Code &code = kernel.code();
   Value zero = code.number(0), panels = kernel.dim(layout.keyPanels.count()),
@@ -354,12 +433,12 @@ Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds
   Value isBounded =
       code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bounds.keys, bounds.keys);
   Type i64 = code.b.getI64Type();
-  if (side) {
+  if (side || edge) {
     Values range = code.choose(
         isBounded, {i64, i64},
         [&] {
-          Keys seen = keysOfSide(e, slab);
-          Value isHidden = less(floats(side->hidden),
+          Keys seen = side ? keysOfSide(e, slab) : keysOfEdge(e, slab);
+          Value isHidden = less(floats(side ? side->hidden : edge->hidden),
                                 code.b.create<arith::SubFOp>(code.loc, floats(0), reachOf()));
           isHidden = code.both(isHidden, code.less(seen.low, seen.high));
           return Values{code.b.create<arith::SelectOp>(code.loc, isHidden, seen.low, zero),

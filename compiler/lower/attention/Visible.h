@@ -31,6 +31,16 @@ struct SideMask {
   graph::SelectOp choice; // by the diagonal
 };
 
+/// Masks that hide the keys from a place on, of which each row has its own: there each is `hidden`,
+/// elsewhere 0.
+struct EdgeMask {
+  mlir::Operation *compares; // numbers of keys with the places
+  unsigned places;           // their operand
+  bool isIncluded;           // a row sees the key at its place, too
+  double hidden;
+  Value condition; // of the shape of the masks: the comparison, perhaps broadcast
+};
+
 class Visibility {
 public:
   explicit Visibility(AttentionLayout &layout)
@@ -41,7 +51,7 @@ public:
   bool hasMasks() const { return masks.has_value(); }
   /// Whether keys after a diagonal are hidden, and no others.
   bool endsAtDiagonal() const { return side && side->seen.isLower; }
-  /// Makes the choice of the side with a count of lanes in place of row and column numbers.
+  /// Makes choices by side or edge with a count of lanes in place of row and column numbers.
   void bindSide(Elements &e);
   void unbindSide(Elements &e);
 
@@ -56,7 +66,10 @@ public:
 
 private:
   void findSide();
+  void findEdge();
   Keys keysOfSide(Elements &e, const Slab &slab);
+  Keys keysOfEdge(Elements &e, const Slab &slab);
+  Value seenBefore(Elements &e, llvm::ArrayRef<Index> place);
   Keys panelsOf(Value low, Value high);
   bool areMasksOfKeys() const;
   Value maskOfScore(Elements &e, llvm::ArrayRef<Index> place);
@@ -72,6 +85,7 @@ private:
   Value masked;                    // the scores with all masks
   std::optional<ScoreMasks> masks; // that may hide keys
   std::optional<SideMask> side;    // what the masks are, if they are that alone
+  std::optional<EdgeMask> edge;    // the same
 };
 
 } // namespace heddle::lower

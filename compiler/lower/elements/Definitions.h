@@ -32,6 +32,8 @@ Indices indicesOf(Elements &elements, llvm::ArrayRef<Dim> dims, Value position);
 /// The index into a dimension of size `from` that is broadcast to `to`; if known only at run time
 /// whether `from` is 1, it decides.
 Index broadcastIndex(Elements &elements, const Index &index, const Dim &from, const Dim &to);
+/// The place in the operand of a broadcast of what is at `place` in its result.
+Indices broadcastPlace(Elements &elements, mlir::Operation *broadcast, llvm::ArrayRef<Index> place);
 /// The place in a tensor of sizes `from` of what is at `place` in its reshape to `to`.
 Indices reshapedPlace(Elements &elements, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
                       llvm::ArrayRef<Index> place);

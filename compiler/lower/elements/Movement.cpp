@@ -75,15 +75,13 @@ Index broadcastIndex(Elements &e, const Index &index, const Dim &from, const Dim
   return e.fromLanes(code.b.create<arith::SelectOp>(code.loc, isOne, zero, lanes));
 }
 
-/// An element of broadcast or dynamic_broadcast.
-static Value broadcastElement(Elements &e, Operation *op, ArrayRef<Index> place) {
-  Value x = op->getOperand(0);
-  DimVector from = graph::dimsOf(x), to = graph::dimsOf(op->getResult(0));
+Indices broadcastPlace(Elements &e, Operation *op, ArrayRef<Index> place) {
+  DimVector from = graph::dimsOf(op->getOperand(0)), to = graph::dimsOf(op->getResult(0));
   size_t extra = to.size() - from.size();
   Indices source;
   for (size_t i = 0; i < from.size(); ++i)
     source.push_back(broadcastIndex(e, place[i + extra], from[i], to[i + extra]));
-  return e.at(x, source);
+  return source;
 }
 
 /// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one
@@ -393,7 +391,7 @@ static Value rangeElement(Elements &e, graph::RangeOp op, ArrayRef<Index> place)
 Value defineMovement(Elements &e, Operation *op, ArrayRef<Index> place) {
   return TypeSwitch<Operation *, Value>(op)
       .Case<graph::BroadcastOp, graph::DynamicBroadcastOp>(
-          [&](auto op) { return broadcastElement(e, op, place); })
+          [&](auto op) { return e.at(op->getOperand(0), broadcastPlace(e, op, place)); })
       .Case([&](graph::DynamicSliceOp op) { return dynamicSliceElement(e, op, place); })
       .Case([&](graph::RangeOp op) { return rangeElement(e, op, place); })
       .Case([&](graph::ReshapeOp op) {
