@@ -47,13 +47,14 @@ def cache_bytes(size, past):
 class Engines:
     """Processes of the engines that are there, by name."""
 
-    def __init__(self, folder, kind, threads, context, names):
+    def __init__(self, folder, kind, threads, context, given):
         self.members, self.folder = {}, folder
-        for name in names:
+        for name in given.engines:
             if kind not in ENGINES[name].kinds:
                 continue
             job = Job(name, str(folder / "model.onnx"), "", str(folder / f"{name}-{threads}"),
-                      threads, options={"kind": kind, "context": context})
+                      threads, options={"kind": kind, "context": context,
+                                       "kv_cache_type": given.kv_cache_type})
             try:
                 with Member(job, "bench.llm.worker") as first:
                     first.ask("prepare", LIMIT)
@@ -129,7 +130,7 @@ def measure_model(folder, size, kind, given):
     weights = network.write(folder, size, kind, context)
     for threads in given.threads:
         reads = bandwidth(folder, threads)
-        engines = Engines(folder, kind, threads, context, given.engines)
+        engines = Engines(folder, kind, threads, context, given)
         try:
             what = {"what": f"{size} {kind}", "threads": threads}
             for past in given.pasts:
@@ -186,6 +187,8 @@ def main():
     options.add_argument("--prompts", nargs="*", type=int, default=[128, 2000])
     options.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     options.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    options.add_argument("--kv-cache-type", choices=("f32", "bf16", "f16", "int8"),
+                         help="numbers of Heddle's keys and values (default: f32)")
     report.tell("llm", options.parse_args(), measure, lines)
 
 

@@ -30,6 +30,7 @@ class Engine:
     def __init__(self, job):
         self.folder, self.threads = Path(job.model).parent, job.threads
         self.kind, self.context = job.options["kind"], job.options["context"]
+        self.kv_cache_type = job.options["kv_cache_type"]
         self.words = network.decoder(self.folder).words
 
     def prepare(self):
@@ -48,6 +49,7 @@ class Heddle(Engine):
         from heddle.generate import model
 
         options = {"math": "bf16"} if self.kind == "bf16" else {}
+        options["kv_cache_type"] = self.kv_cache_type
         return model.open_model(self.folder / "model.onnx", self.context, self.threads,
                                 cache=self.folder / "heddle", **options).layout
 
