@@ -131,6 +131,9 @@ static void addParts(plan::Plan &made, const std::map<std::string, partition::Pa
     if (found == parts.end() || !mechanism || line.again)
       continue;
     line.parts = found->second;
+    line.ops.clear(); // in the order of the parts, whatever was copied to the group
+    for (const auto &[name, numbers] : line.parts)
+      line.ops.push_back(name);
     line.mechanism = mechanism->name.str();
   }
 }

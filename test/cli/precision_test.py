@@ -207,6 +207,9 @@ def test_attention_rounds_its_factors(tmp_path):
     path = save(model, tmp_path / "m.onnx")
     plan = tmp_path / "m.plan"  # rounds on any machine
     plan.write_text('{"plan": 1, "thresholds": {"bf16_saving": 0}, "groups": []}')
+    table = heddle("explain", path, "--math", "bf16-emulated", "--plan", plan).output
+    assert "attention, bf16" in table
+    has_matrices = "m=32" in table  # then few queries read keys and values of f32 where they lie
     numbers = np.random.default_rng(3)
     for queries, keys in ((9, 9), (31, 33), (1, 5)):
         q, k, v = (numbers.normal(size=(2, 3, count, 16)).astype(np.float32)
@@ -215,10 +218,11 @@ def test_attention_rounds_its_factors(tmp_path):
             package.compile(path, math=math, plan=plan)(*given) for math, given in (
                 ("fast", (q, k, v)), ("bf16-emulated", (q, k, v)),
                 ("fast", (rounded(q), rounded(k), rounded(v)))))
+        if has_matrices and queries == 1:
+            np.testing.assert_array_equal(short, exact)
+            continue
         # Weights are rounded once more, to 8 bits.
         assert worst(short, factors) < 2**-8 and 1e-4 < worst(short, exact) < 2e-2
-    table = heddle("explain", path, "--math", "bf16-emulated", "--plan", plan).output
-    assert "attention, bf16" in table
 
 
 @pytest.mark.parametrize("math, bound", [("bf16-emulated", 2e-3), ("int8", 2e-2)])

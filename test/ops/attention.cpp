@@ -176,6 +176,27 @@ static void addAlone(Cases &cases, const string &type) {
       kRuns, {});
 }
 
+/// Heads that share keys, of which each query sees those up to a place.
+static void addPlaces(Cases &cases, const string &type) {
+  add(cases, "grouped queries as rows, keys up to a place", type,
+      [=](Builder &b) {
+        Value q = b.reshape(b.input("b, 6, s, 16"), "b, 2, 3*s, 16"), k = b.input("b, 2, 16, t"),
+              v = b.input("b, 2, t, 16");
+        Value x = b.reshape(b.product(q, k, "b, 2, 3*s, t"), "b, 6, s, t");
+        Value place = b.m.input("i64[b, 1, s, 1]", Fill::range(-9, 180));
+        place = b.m.op("broadcast", {place}, "", "i64[b, 1, s, t]");
+        Value key = b.m.op("broadcast", {b.iota("i64[t]", 0)}, "", "i64[b, 1, s, t]");
+        Value isSeen = b.m.broadcastTo(b.m.op("less_equal", {key, place}), x);
+        Value p = b.softmax(b.m.op("select", {isSeen, x, b.negativeInfinity(x)}));
+        p = b.reshape(p, "b, 2, 3*s, t");
+        b.output(b.reshape(b.product(p, v, "b, 2, 3*s, 16"), "b, 6, s, 16"));
+      },
+      {{{"b", 2}, {"s", 70}, {"t", 150}},
+       {{"b", 1}, {"s", 150}, {"t", 170}},
+       {{"b", 2}, {"s", 1}, {"t", 9}},
+       {{"b", 1}, {"s", 66}, {"t", 0}}});
+}
+
 /// How queries, keys and values arrive.
 static void addOperands(Cases &cases, const string &type) {
   add(cases, "heads of one tensor", type, [=](Builder &b) {
@@ -219,23 +240,6 @@ static void addOperands(Cases &cases, const string &type) {
     p = b.reshape(p, "b, 2, 3*s, t");
     b.output(b.reshape(b.product(p, v, "b, 2, 3*s, 16"), "b, 6, s, 16"));
   });
-  add(cases, "grouped queries as rows, keys up to a place", type,
-      [=](Builder &b) {
-        Value q = b.reshape(b.input("b, 6, s, 16"), "b, 2, 3*s, 16"), k = b.input("b, 2, 16, t"),
-              v = b.input("b, 2, t, 16");
-        Value x = b.reshape(b.product(q, k, "b, 2, 3*s, t"), "b, 6, s, t");
-        Value place = b.m.input("i64[b, 1, s, 1]", Fill::range(-9, 180));
-        place = b.m.op("broadcast", {place}, "", "i64[b, 1, s, t]");
-        Value key = b.m.op("broadcast", {b.iota("i64[t]", 0)}, "", "i64[b, 1, s, t]");
-        Value isSeen = b.m.broadcastTo(b.m.op("less_equal", {key, place}), x);
-        Value p = b.softmax(b.m.op("select", {isSeen, x, b.negativeInfinity(x)}));
-        p = b.reshape(p, "b, 2, 3*s, t");
-        b.output(b.reshape(b.product(p, v, "b, 2, 3*s, 16"), "b, 6, s, 16"));
-      },
-      {{{"b", 2}, {"s", 70}, {"t", 150}},
-       {{"b", 1}, {"s", 150}, {"t", 170}},
-       {{"b", 2}, {"s", 1}, {"t", 9}},
-       {{"b", 1}, {"s", 66}, {"t", 0}}});
   add(cases, "cached keys", type, [=](Builder &b) {
     auto cached = [&] {
       return b.m.op("concat", {b.input("b, 2, t, 16"), b.input("b, 2, s, 16")}, "axis = 2");
@@ -406,6 +410,7 @@ void addAttention(Cases &cases) {
   for (const char *type : {"f32", "f64"}) {
     addGradients(cases, type);
     addMiddles(cases, type);
+    addPlaces(cases, type);
     addVersions(cases, type);
     addEnds(cases, type);
     addAlone(cases, type);

@@ -116,7 +116,8 @@ static bool areNumbersOfKeys(Value value, const Dim &keys) {
       graph::dimsOf(value).back() == keys)
     value = reshape.getX();
   auto iota = value.getDefiningOp<graph::IotaOp>();
-  return iota && int64_t(iota.getAxis()) + 1 == graph::rankOf(value) && graph::dimsOf(value).back() == keys;
+  return iota && int64_t(iota.getAxis()) + 1 == graph::rankOf(value) &&
+         graph::dimsOf(value).back() == keys;
 }
 
 /// A choice between the score and a number, by a comparison of numbers of keys with a place that
