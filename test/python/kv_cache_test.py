@@ -27,6 +27,14 @@ grouped (float[b, s, {HEADS * SIZE}] q, float[b, s, {GROUPS * SIZE}] k,
     <num_heads = {HEADS}, kv_num_heads = {GROUPS}WINDOW> (q, k, v, past_k, past_v, lengths, total)
 }}"""
 
+RING = """<ir_version: 12, opset_import: ["": 24]>
+  ring (float[b, 2, p, 4] past, float[b, 2, s, 4] update, int64[b] at)
+    => (float[b, 2, 4] sums, float[b, 2, p, 4] next)
+  <int64[1] axis = {2}> {
+    next = TensorScatter <mode = "circular"> (past, update, at)
+    sums = ReduceSum <keepdims = 0> (next, axis)
+  }"""
+
 
 def draw(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
@@ -186,13 +194,7 @@ def test_a_c_file(tmp_path, model):
 
 
 def test_tensor_scatter(tmp_path):
-    path = save(onnx.parser.parse_model("""<ir_version: 12, opset_import: ["": 24]>
-      ring (float[b, 2, p, 4] past, float[b, 2, s, 4] update, int64[b] at)
-        => (float[b, 2, 4] sums, float[b, 2, p, 4] next)
-      <int64[1] axis = {2}> {
-        next = TensorScatter <mode = "circular"> (past, update, at)
-        sums = ReduceSum <keepdims = 0> (next, axis)
-      }"""), tmp_path / "m.onnx")
+    path = save(onnx.parser.parse_model(RING), tmp_path / "m.onnx")
     cached, plain = package.compile(path, kv_cache=8), package.compile(path)
     kept = draw(2, 2, 8, 4)
     for place in range(0, 20, 3):

@@ -7,7 +7,8 @@ import onnx.parser
 import pytest
 from c_test import COMPILERS, Model
 from command import OK, USAGE, heddle, save
-from kv_cache_test import (CAPACITY, GROUPS, MODEL, OPS, SIZE, appending, draw, ones, tokens, write)
+from kv_cache_test import (CAPACITY, GROUPS, MODEL, OPS, RING, SIZE, appending, draw, ones, tokens,
+                           write)
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -103,13 +104,7 @@ def test_other_nodes(tmp_path, op, kind):
 
 @pytest.mark.parametrize("kind", ["f16", "int8"])
 def test_a_ring(tmp_path, kind):
-    path = save(onnx.parser.parse_model("""<ir_version: 12, opset_import: ["": 24]>
-      ring (float[b, 2, p, 4] past, float[b, 2, s, 4] update, int64[b] at)
-        => (float[b, 2, 4] sums, float[b, 2, p, 4] next)
-      <int64[1] axis = {2}> {
-        next = TensorScatter <mode = "circular"> (past, update, at)
-        sums = ReduceSum <keepdims = 0> (next, axis)
-      }"""), tmp_path / "m.onnx")
+    path = save(onnx.parser.parse_model(RING), tmp_path / "m.onnx")
     cached, wide = package.compile(path, kv_cache=8, kv_cache_type=kind), np.zeros((2, 2, 8, 4))
     kept = {"past": np.zeros((2, 2, 8, 4), TYPES[kind])}
     if kind == "int8":
