@@ -300,6 +300,9 @@ private:
   }
 
   Value addArgument(const std::string &name, Type type) {
+    if (!madeInputs.insert(name).second)
+      refuse("'" + name + "' is defined twice",
+             "a name may have only one value in a graph; maps and '--kv-cache' add inputs, too");
     inputNames.push_back(name);
     return main.getBody().addArgument(type, NameLoc::get(builder.getStringAttr(name)));
   }
@@ -507,6 +510,7 @@ private:
   std::vector<std::string> inputNames;
   Caches caches;            // that stay in buffers
   llvm::StringSet<> scales; // inputs that are buffers, too
+  llvm::StringSet<> madeInputs;
   std::vector<Past> pasts;
   std::vector<Reader::Step> openRanks; // define inputs whose rank the run tells
   llvm::StringMap<int64_t> fixedSizes; // requested by callers, by symbol

@@ -194,6 +194,15 @@ def test_bad_options(tmp_path, model, options, says):
     assert not (tmp_path / "m.so").exists()
 
 
+def test_a_name_that_is_taken(tmp_path, model):
+    """Scales have names of their own, which an input of the model may have."""
+    taken = onnx.load(model)
+    taken.graph.input.append(onnx.helper.make_tensor_value_info("past_k.scales", 1, ["z"]))
+    with pytest.raises(package.RefusedError, match="'past_k.scales' is defined twice"):
+        package.compile(taken, kv_cache=8, kv_cache_type="int8")
+    assert package.compile(taken, kv_cache=8, kv_cache_type="bf16").inputs
+
+
 def test_bad_buffers(model):
     cached, kept = (package.compile(model, kv_cache=CAPACITY, kv_cache_type="int8"),
                     buffers("int8", 1, GROUPS, CAPACITY, SIZE))
