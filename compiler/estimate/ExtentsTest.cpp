@@ -100,7 +100,21 @@ TEST_F(Extents, knobsDecideBeforeRules) {
   program::Machine machine;
   estimate::Sharer sharer(nullptr, {{"panels", 2}, {"tiles", 5}}, machine);
   EXPECT_EQ(sharer.mostPanels(1, Dim(48)), 2);
-  EXPECT_EQ(sharer.share(Dim(1000), Dim(48), 2).block, Dim(5));
+  EXPECT_EQ(sharer.share(Dim(1000), Dim(48), Dim(2)).block, Dim(5));
+}
+
+/// Few panels at a time are for rows that the L2 holds.
+TEST_F(Extents, rowsFromFurtherAwayMeetMorePanels) {
+  program::Machine machine;
+  estimate::Sharer sharer(nullptr, {{"panels", 1}}, machine);
+  Dim most = sharer.mostPanels(machine.l2Bytes / 16, Dim(48), Dim::symbol("bytes"));
+  auto of = [&](int64_t bytes) {
+    return *most.evaluate([&](StringRef) { return std::optional(bytes); });
+  };
+  EXPECT_EQ(of(0), 1);
+  EXPECT_EQ(of(machine.l2Bytes / 2), 1);
+  EXPECT_EQ(of(machine.l2Bytes / 2 + 1), 6);
+  EXPECT_EQ(of(int64_t(1) << 40), 6);
 }
 
 TEST_F(Extents, aPlanSetsAThresholdBeforeTheTargetAndThisBeforeTheTable) {

@@ -8,8 +8,8 @@ namespace heddle::estimate {
 
 using graph::Dim;
 
-static Dim between1And(int64_t most, const Dim &dim) {
-  return Dim::max(Dim(1), Dim::min(Dim(most), dim));
+static Dim between1And(const Dim &most, const Dim &dim) {
+  return Dim::max(Dim(1), Dim::min(most, dim));
 }
 
 Sharer::Sharer(mlir::Operation *at, const std::map<std::string, int64_t> &knobs,
@@ -22,10 +22,12 @@ Sharer::Sharer(mlir::Operation *at, const std::map<std::string, int64_t> &knobs,
     tilesKnob = knob->second;
 }
 
-int64_t Sharer::mostPanels(int64_t panelBytes, const Dim &panels) const {
-  int64_t most = panelsKnob > 0
-                     ? panelsKnob
-                     : std::max<int64_t>(1, l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
+int64_t Sharer::fittingPanels(int64_t panelBytes) const {
+  return std::max<int64_t>(1, l2Bytes * 3 / 8 / std::max<int64_t>(1, panelBytes));
+}
+
+/// At most so many, in chunks of one size.
+static int64_t evenly(int64_t most, const Dim &panels) {
   auto count = panels.constant();
   if (!count)
     return most;
@@ -33,18 +35,30 @@ int64_t Sharer::mostPanels(int64_t panelBytes, const Dim &panels) const {
   return llvm::divideCeil(*count, llvm::divideCeil(*count, most));
 }
 
-Dim Sharer::chunkOf(const Dim &apart, const Dim &panels, int64_t most) const {
-  Dim few(workers > 1 ? enough : 0);
-  return between1And(most, (apart * panels.ceilDiv(Dim(most)) - few) * Dim(most));
+int64_t Sharer::mostPanels(int64_t panelBytes, const Dim &panels) const {
+  return evenly(panelsKnob > 0 ? panelsKnob : fittingPanels(panelBytes), panels);
 }
 
-Sharing Sharer::share(const Dim &tiles, const Dim &panels, int64_t most) const {
+Dim Sharer::mostPanels(int64_t panelBytes, const Dim &panels, const Dim &rowBytes) const {
+  int64_t near = mostPanels(panelBytes, panels), far = evenly(fittingPanels(panelBytes), panels);
+  if (near >= far)
+    return Dim(near);
+  Dim areFar = Dim::min(Dim(1), rowBytes.floorDiv(Dim(l2Bytes / 2 + 1)));
+  return Dim(near) + areFar * Dim(far - near);
+}
+
+Dim Sharer::chunkOf(const Dim &apart, const Dim &panels, const Dim &most) const {
+  Dim few(workers > 1 ? enough : 0);
+  return between1And(most, (apart * panels.ceilDiv(most) - few) * most);
+}
+
+Sharing Sharer::share(const Dim &tiles, const Dim &panels, const Dim &most) const {
   Sharing made;
   made.chunk = chunkOf(tiles, panels, most);
   made.chunks = panels.ceilDiv(made.chunk);
   made.block = tilesKnob > 0
                    ? Dim(tilesKnob)
-                   : between1And(mostTiles, (tiles * made.chunks).floorDiv(Dim(2 * enough)));
+                   : between1And(Dim(mostTiles), (tiles * made.chunks).floorDiv(Dim(2 * enough)));
   made.blocks = tiles.ceilDiv(made.block);
   return made;
 }

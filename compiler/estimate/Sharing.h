@@ -25,13 +25,20 @@ public:
 
   /// The panels that a task takes at most: those that stay in the L2, in chunks of one size.
   int64_t mostPanels(int64_t panelBytes, const graph::Dim &panels) const;
+  /// Panels of such a task where tiles read so many bytes of rows: the knob is for rows that stay in
+  /// the L2. Others come from further away for each chunk, so these are as large as the L2 holds.
+  graph::Dim mostPanels(int64_t panelBytes, const graph::Dim &panels,
+                        const graph::Dim &rowBytes) const;
   /// The panels of a chunk, if each chunk is met by `apart` tasks. Workers get equal numbers of
   /// neighbouring tasks, which are small beside that share: single panels if tiles are few.
-  graph::Dim chunkOf(const graph::Dim &apart, const graph::Dim &panels, int64_t most) const;
+  graph::Dim chunkOf(const graph::Dim &apart, const graph::Dim &panels,
+                     const graph::Dim &most) const;
   /// Shares tiles, too, single ones if these are not many.
-  Sharing share(const graph::Dim &tiles, const graph::Dim &panels, int64_t most) const;
+  Sharing share(const graph::Dim &tiles, const graph::Dim &panels, const graph::Dim &most) const;
 
 private:
+  int64_t fittingPanels(int64_t panelBytes) const;
+
   int64_t workers, l2Bytes;
   int64_t enough;    // tasks that keep all workers busy
   int64_t mostTiles; // of a task

@@ -55,6 +55,24 @@ static Value ownNumbers(Value mask, OpBuilder &builder) {
   return numbersBy(choice) ? builder.clone(*choice)->getResult(0) : Value();
 }
 
+/// Whether others read the mask, too.
+static bool isShared(Value mask, const graph::RowEnds &ends) {
+  while (mask.getDefiningOp() != ends.compares && mask.hasOneUse())
+    mask = mask.getDefiningOp()->getOperand(0);
+  return !mask.hasOneUse();
+}
+
+/// Makes the mask anew, but for the places of its rows.
+static Value ownEnds(Value value, const graph::RowEnds &ends, OpBuilder &builder) {
+  Operation *op = value.getDefiningOp(),
+            *places = ends.compares->getOperand(ends.places).getDefiningOp();
+  IRMapping made;
+  if (op != places)
+    for (Value operand : op->getOperands())
+      made.map(operand, ownEnds(operand, ends, builder));
+  return builder.clone(*op, made)->getResult(0);
+}
+
 void ownBands(func::FuncOp function) {
   function.walk([](Operation *op) {
     if (!isa<graph::AddOp>(op))
@@ -69,6 +87,11 @@ void ownBands(func::FuncOp function) {
   });
   function.walk([](graph::SelectOp select) {
     Value mask = select.getCondition();
+    if (auto ends = graph::rowEndsOf(mask); ends && isShared(mask, *ends)) {
+      OpBuilder builder(select);
+      select.getConditionMutable().assign(ownEnds(mask, *ends, builder));
+      return;
+    }
     Operation *source = mask.getDefiningOp();
     auto band = graph::bandOf(mask);
     if (!band || isOwn(mask))

@@ -54,3 +54,30 @@ func.func @other(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf
   %p = graph.select %m, %b, %t : (tensor<64x64xi1>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
   return %p : tensor<64x64xf32>
 }
+
+// -----
+
+// A mask by a place that each row has, as those of tokens after others: each choice compares anew,
+// and the places are computed once.
+// CHECK-LABEL: func.func @places
+// CHECK: graph.group {{.*}} {mechanism = "pointwise"} : tensor<64x1xi64>
+// CHECK: graph.group
+// CHECK: graph.less_equal
+// CHECK: graph.select
+// CHECK: graph.group {{.*}} {mechanism = "contraction"}
+// CHECK: graph.less_equal
+// CHECK: graph.matmul
+// CHECK: graph.select
+func.func @places(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>, %at: tensor<64x1xi64>) -> tensor<64x64xf32> {
+  %zero = graph.constant dense<0.0> : tensor<64x64xf32>
+  %sum = graph.add %at, %at : tensor<64x1xi64>
+  %rows = graph.broadcast %sum : (tensor<64x1xi64>) -> tensor<64x64xi64>
+  %j = graph.iota {axis = 0} : () -> tensor<64xi64>
+  %columns = graph.broadcast %j : (tensor<64xi64>) -> tensor<64x64xi64>
+  %m = graph.less_equal %columns, %rows : (tensor<64x64xi64>, tensor<64x64xi64>) -> tensor<64x64xi1>
+  %t = graph.select %m, %a, %zero : (tensor<64x64xi1>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %p = graph.matmul %t, %b : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %u = graph.select %m, %p, %zero : (tensor<64x64xi1>, tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  %q = graph.matmul %u, %b : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %q : tensor<64x64xf32>
+}

@@ -111,3 +111,24 @@ func.func @idle_taps(%x: tensor<2x3x4x5xf32>) -> tensor<2x2x4x5xf32> {
   return %r : tensor<2x2x4x5xf32>
 }
 }
+
+// A mask is spread over the heads where it is read, not before a reshape.
+// CHECK-LABEL: func.func @maskOfHeads
+// CHECK: graph.matmul
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: graph.select
+// CHECK: graph.matmul
+// CHECK-NEXT: graph.reshape
+// CHECK-NEXT: graph.select
+// CHECK-NOT: graph.reshape
+func.func @maskOfHeads(%q: tensor<4x6x8xf32>, %k: tensor<4x8x5xf32>, %mask: tensor<1x2x5xi1>, %no: tensor<12x2x5xf32>) -> (tensor<12x2x5xf32>, tensor<12x2x5xf32>) {
+  %spread = graph.broadcast %mask : (tensor<1x2x5xi1>) -> tensor<12x2x5xi1>
+  %p = graph.matmul %q, %k : (tensor<4x6x8xf32>, tensor<4x8x5xf32>) -> tensor<4x6x5xf32>
+  %scores = graph.reshape %p : (tensor<4x6x5xf32>) -> tensor<12x2x5xf32>
+  %s = graph.select %spread, %scores, %no : (tensor<12x2x5xi1>, tensor<12x2x5xf32>, tensor<12x2x5xf32>) -> tensor<12x2x5xf32>
+  %e = graph.exp %q : tensor<4x6x8xf32>
+  %r = graph.matmul %e, %k : (tensor<4x6x8xf32>, tensor<4x8x5xf32>) -> tensor<4x6x5xf32>
+  %others = graph.reshape %r : (tensor<4x6x5xf32>) -> tensor<12x2x5xf32>
+  %t = graph.select %spread, %others, %no : (tensor<12x2x5xi1>, tensor<12x2x5xf32>, tensor<12x2x5xf32>) -> tensor<12x2x5xf32>
+  return %s, %t : tensor<12x2x5xf32>, tensor<12x2x5xf32>
+}

@@ -155,6 +155,40 @@ static std::optional<Band> bandOf(Value mask, int depth) {
 
 std::optional<Band> bandOf(Value mask) { return bandOf(mask, kDepth); }
 
+/// Whether the elements are the numbers of their columns.
+static bool areColumnNumbers(Value value, const Dim &columns) {
+  if (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getX();
+  if (rankOf(value) == 0 || dimsOf(value).back() != columns)
+    return false;
+  auto reshape = value.getDefiningOp<ReshapeOp>();
+  if (reshape && rankOf(reshape.getX()) == 1 && reshape.keepsIndices())
+    value = reshape.getX();
+  auto iota = value.getDefiningOp<IotaOp>();
+  return iota && int64_t(iota.getAxis()) + 1 == rankOf(value);
+}
+
+std::optional<RowEnds> rowEndsOf(Value mask) {
+  if (rankOf(mask) == 0)
+    return std::nullopt;
+  Dim columns = dimsOf(mask).back();
+  while (auto broadcast = mask.getDefiningOp<BroadcastOp>())
+    mask = broadcast.getX();
+  Operation *op = mask.getDefiningOp();
+  bool isAfter = isa_and_nonnull<GreaterOp, GreaterEqualOp>(op);
+  if (!isAfter && !isa_and_nonnull<LessOp, LessEqualOp>(op))
+    return std::nullopt;
+  unsigned places = isAfter ? 0 : 1;
+  auto ofRows = op->getOperand(places).getDefiningOp<BroadcastOp>();
+  Type element = elementOf(op->getOperand(places));
+  bool isFound = ofRows && rankOf(ofRows.getX()) > 0 &&
+                 dimsOf(ofRows.getX()).back().isConstant(1) &&
+                 (element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
+                 areColumnNumbers(op->getOperand(1 - places), columns);
+  return isFound ? std::optional(RowEnds{op, places, isa<LessEqualOp, GreaterEqualOp>(op)})
+                 : std::nullopt;
+}
+
 Value maskOf(Build &build, ArrayRef<Dim> dims, const Band &band) {
   int64_t rank = dims.size();
   auto isShort = [](const Dim &dim) {

@@ -25,6 +25,16 @@ struct Band {
 /// of both.
 std::optional<Band> bandOf(mlir::Value mask);
 
+/// A mask of the elements before a place that each row has: a comparison of column numbers with it.
+struct RowEnds {
+  mlir::Operation *compares;
+  unsigned places; // the operand that is a place for each row, broadcast
+  bool isIncluded; // whether the element at the place belongs to the mask, too
+};
+
+/// The ends of the rows of a mask, perhaps broadcast to more matrices; nullopt for other masks.
+std::optional<RowEnds> rowEndsOf(mlir::Value mask);
+
 /// The mask of these dimensions, from row and column numbers.
 mlir::Value maskOf(Build &build, llvm::ArrayRef<Dim> dims, const Band &band);
 

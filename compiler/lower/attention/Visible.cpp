@@ -107,42 +107,15 @@ void Visibility::findSide() {
     side = SideMask{band->complement(), *within, choice};
 }
 
-/// Whether the last index of a tensor of so many keys is what its elements are.
-static bool areNumbersOfKeys(Value value, const Dim &keys) {
-  if (auto broadcast = value.getDefiningOp<graph::BroadcastOp>())
-    value = broadcast.getX();
-  if (auto reshape = value.getDefiningOp<graph::ReshapeOp>();
-      reshape && graph::rankOf(reshape.getX()) == 1 && reshape.keepsIndices() &&
-      graph::dimsOf(value).back() == keys)
-    value = reshape.getX();
-  auto iota = value.getDefiningOp<graph::IotaOp>();
-  return iota && int64_t(iota.getAxis()) + 1 == graph::rankOf(value) &&
-         graph::dimsOf(value).back() == keys;
-}
-
-/// A choice between the score and a number, by a comparison of numbers of keys with a place that
-/// does not depend on the key.
+/// A choice between the score and a number, by a place that each query has.
 void Visibility::findEdge() {
   auto choice = dyn_cast<graph::SelectOp>(masks->steps.front().op);
   auto hidden = choice ? graph::splatOf(choice.getY()) : std::nullopt;
   if (!hidden || masks->steps.front().scores != 1 ||
       graph::dimsOf(choice.getResult()).back() != layout.keys)
     return;
-  Value condition = choice.getCondition(), compared = condition;
-  while (auto broadcast = compared.getDefiningOp<graph::BroadcastOp>())
-    compared = broadcast.getX();
-  Operation *op = compared.getDefiningOp();
-  bool isAfter = isa_and_nonnull<graph::GreaterOp, graph::GreaterEqualOp>(op);
-  if (!isAfter && !isa_and_nonnull<graph::LessOp, graph::LessEqualOp>(op))
-    return;
-  unsigned places = isAfter ? 0 : 1; // the key's number is less
-  auto shown = op->getOperand(places).getDefiningOp<graph::BroadcastOp>();
-  Type element = graph::elementOf(op->getOperand(places));
-  if (shown && graph::dimsOf(shown.getX()).back().isConstant(1) &&
-      (element.isSignlessInteger(32) || element.isSignlessInteger(64)) &&
-      areNumbersOfKeys(op->getOperand(1 - places), layout.keys))
-    edge = EdgeMask{op, places, isa<graph::LessEqualOp, graph::GreaterEqualOp>(op), *hidden,
-                    condition};
+  if (auto ends = graph::rowEndsOf(choice.getCondition()))
+    edge = EdgeMask{*ends, *hidden, choice.getCondition()};
 }
 
 /// How many keys the row sees that has this place in the comparison.
@@ -150,17 +123,18 @@ Value Visibility::seenBefore(Elements &e, ArrayRef<Index> place) {
   Code &code = kernel.code();
   Indices row(place);
   row.back() = e.uniform(code.number(0));
-  Value end = e.at(edge->compares->getOperand(edge->places), row), all = kernel.dim(layout.keys);
+  Value end = e.at(edge->ends.compares->getOperand(edge->ends.places), row),
+        all = kernel.dim(layout.keys);
   if (end.getType() != code.b.getI64Type())
     end = code.b.create<arith::ExtSIOp>(code.loc, code.b.getI64Type(), end);
-  if (edge->isIncluded)
+  if (edge->ends.isIncluded)
     end = code.add(code.min(end, code.sub(all, code.number(1))), code.number(1));
   return code.max(code.min(end, all), code.number(0));
 }
 
 void Visibility::bindSide(Elements &e) {
   if (edge)
-    e.bind(edge->compares->getResult(0), [this, &e](ArrayRef<Index> place) {
+    e.bind(edge->ends.compares->getResult(0), [this, &e](ArrayRef<Index> place) {
       Code &code = kernel.code();
       return code.maskOf(
           code.max(code.sub(seenBefore(e, place), place.back().base), code.number(0)));
@@ -182,7 +156,7 @@ void Visibility::bindSide(Elements &e) {
 
 void Visibility::unbindSide(Elements &e) {
   if (edge)
-    e.unbind(edge->compares->getResult(0));
+    e.unbind(edge->ends.compares->getResult(0));
   if (side)
     e.unbind(side->choice);
 }
@@ -400,7 +374,7 @@ Keys Visibility::keysOfEdge(Elements &e, const Slab &slab) {
       foldScoped(e, zero, layout.rowsOfSlab(slab), {all, zero}, [&](Value row, ValueRange in) {
         Indices place = layout.placeOfRow(e, masked, layout.rowNumber(code.add(slab.first, row)));
         place.push_back(e.uniform(zero));
-        for (Value value = edge->condition; value != edge->compares->getResult(0);
+        for (Value value = edge->condition; value != edge->ends.compares->getResult(0);
              value = value.getDefiningOp()->getOperand(0))
           place = broadcastPlace(e, value.getDefiningOp(), place);
         Value end = seenBefore(e, place);

@@ -34,9 +34,7 @@ struct SideMask {
 /// Masks that hide the keys from a place on, of which each row has its own: there each is `hidden`,
 /// elsewhere 0.
 struct EdgeMask {
-  mlir::Operation *compares; // numbers of keys with the places
-  unsigned places;           // their operand
-  bool isIncluded;           // a row sees the key at its place, too
+  graph::RowEnds ends;
   double hidden;
   Value condition; // of the shape of the masks: the comparison, perhaps broadcast
 };

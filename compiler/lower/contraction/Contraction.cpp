@@ -125,9 +125,10 @@ Contraction::Place Contraction::placeOf(Elements &e, Value outer) {
 
 /// A tile of `count` rows in registers that hold matrices. Weights come from memory: where few
 /// tiles share a chunk of panels, each fetches its part of the next chunk, if the L2 has room for
-/// both.
+/// both. Many more tiles than there usually are would fetch far more than that.
 void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value count,
                                  Value firstPanel, Value endPanel) {
+  constexpr int64_t kMostOfTypical = 4;
   Code &code = kernel.code();
   Place place = placeOf(e, outer);
   matrices.take(code.add(place.a, code.mul(firstRow, kernel.dim(layout.runs.back().aStride))),
@@ -140,29 +141,40 @@ void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value
   int64_t panelBytes =
       graph::typicalSize(shape.root, layout.panelRows()) * width * layout.elementBytes();
   bool isFetched = weights && tiles <= width && panelBytes <= kernel.machine.l2Bytes / 4;
-  int64_t lines = isFetched ? llvm::divideCeil(width, std::max<int64_t>(1, tiles)) : 0;
-  Value tile = code.add(code.mul(outer, kernel.dim(tiling.count)),
-                        code.div(firstRow, code.number(layout.tileRows)));
-  Value before = code.mul(tile, code.sub(endPanel, firstPanel)); // parts of other tiles
-  Value part = code.mul(kernel.dim(layout.panelRows()), code.number(lines));
-  code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
-    auto panelAt = [&](Value number) {
-      number = code.add(code.mul(place.matrix, panels), number);
-      return code.mul(right->placeOf(number), panelSize);
-    };
-    Value fetched = right->pointer();
-    if (lines) {
-      Value parts = code.add(before, code.sub(panel, firstPanel));
-      fetched =
-          code.at(weights, layout.element, code.add(panelAt(endPanel), code.mul(parts, part)));
-    }
-    matrices.multiply(code.at(right->pointer(), layout.element, panelAt(panel)), fetched, lines);
-    code.forEach(code.number(0), count, 1, [&](Value row) {
-      Elements::Scope scope(e);
-      epilogue.emit(e, matrices.sumsOf(row), place.indices, code.add(firstRow, row),
-                    code.mul(panel, code.number(layout.partWidth())));
+  auto emitPanels = [&](int64_t lines) {
+    Value tile = code.add(code.mul(outer, kernel.dim(tiling.count)),
+                          code.div(firstRow, code.number(layout.tileRows)));
+    Value before = code.mul(tile, code.sub(endPanel, firstPanel)); // parts of other tiles
+    Value part = code.mul(kernel.dim(layout.panelRows()), code.number(lines));
+    code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
+      auto panelAt = [&](Value number) {
+        number = code.add(code.mul(place.matrix, panels), number);
+        return code.mul(right->placeOf(number), panelSize);
+      };
+      Value fetched = right->pointer();
+      if (lines) {
+        Value parts = code.add(before, code.sub(panel, firstPanel));
+        fetched =
+            code.at(weights, layout.element, code.add(panelAt(endPanel), code.mul(parts, part)));
+      }
+      matrices.multiply(code.at(right->pointer(), layout.element, panelAt(panel)), fetched, lines);
+      code.forEach(code.number(0), count, 1, [&](Value row) {
+        Elements::Scope scope(e);
+        epilogue.emit(e, matrices.sumsOf(row), place.indices, code.add(firstRow, row),
+                      code.mul(panel, code.number(layout.partWidth())));
+      });
     });
-  });
+    return Values();
+  };
+  if (!isFetched) {
+    emitPanels(0);
+    return;
+  }
+  int64_t lines = llvm::divideCeil(width, std::max<int64_t>(1, tiles));
+  Value most = code.number(kMostOfTypical * std::max<int64_t>(1, tiles));
+  code.choose(
+      code.less(most, kernel.dim(tiling.outer * tiling.count)), TypeRange(),
+      [&] { return emitPanels(0); }, [&] { return emitPanels(lines); });
 }
 
 void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t rows,
@@ -340,7 +352,7 @@ void Contraction::emitPackedTasks(const Tiling &tiles, const Dim &chunk) {
 void Contraction::emitProducts() {
   Tiling tiles = layout.tiling();
   estimate::Sharer sharer = layout.sharer();
-  int64_t most = layout.panelsOfChunk();
+  Dim most = layout.panelsOfTask();
   if (right->scratch() == RightOperand::Scratch::All)
     return emitPackedTasks(tiles, sharer.chunkOf(tiles.outer, layout.panels, most));
   Dim tileCount = tiles.outer * tiles.count;

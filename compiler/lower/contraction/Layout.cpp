@@ -163,10 +163,20 @@ estimate::Sharer ProductLayout::sharer() const {
   return {shape.root, schedule.knobs, kernel.machine};
 }
 
+int64_t ProductLayout::typicalPanelBytes() const {
+  return graph::typicalSize(shape.root, shape.reduction) * panelWidth() * elementBytes();
+}
+
 int64_t ProductLayout::panelsOfChunk() const {
-  int64_t panelBytes =
-      graph::typicalSize(shape.root, shape.reduction) * panelWidth() * elementBytes();
-  return sharer().mostPanels(panelBytes, panels);
+  return sharer().mostPanels(typicalPanelBytes(), panels);
+}
+
+Dim ProductLayout::panelsOfTask() const {
+  Tiling tiles = tiling();
+  Dim rowBytes = tiles.outer * tiles.rows * shape.reduction * Dim(elementBytes());
+  if (!hasMatrices || rowBytes.constant()) // the chooser knows then
+    return Dim(panelsOfChunk());
+  return sharer().mostPanels(typicalPanelBytes(), panels, rowBytes);
 }
 
 Value ProductLayout::firstRowOf(const Tiling &tiling, Value tile) const {

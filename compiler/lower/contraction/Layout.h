@@ -46,8 +46,9 @@ public:
   Dim panelRows() const;
   /// Shares tiles and panels among tasks.
   estimate::Sharer sharer() const;
-  /// The panels that a task takes at most.
+  /// The panels that meet rows which stay in the L2 at a time, and those that a task takes at most.
   int64_t panelsOfChunk() const;
+  Dim panelsOfTask() const;
   Dim work() const;
   Dim operandBytes() const; // of the right one
   int64_t elementBytes() const { return graph::bytesOf(element); }
@@ -93,6 +94,7 @@ public:
   llvm::SmallVector<Run> runs;
 
 private:
+  int64_t typicalPanelBytes() const;
   mlir::LogicalResult readTypes();
   void coalesceRows(const mechanism::Product &product);
 };

@@ -88,10 +88,11 @@ std::optional<Value> sharedByRows(Value value) {
   return op.getX();
 }
 
-/// Whether nothing is lost when the value is seen through a reshape: no other op waits for it.
+/// Whether nothing is lost when the value is seen through a reshape: no other op waits for it, and
+/// it is not spread as it is read.
 bool isInMemory(Value value) {
   Operation *op = value.getDefiningOp();
-  return !op || !op->hasOneUse();
+  return !op || !(op->hasOneUse() || isa<BroadcastOp>(op));
 }
 
 // f(reshape x, broadcast c, y) = reshape(f(x, broadcast c, reshape y)), where c is the same for all
