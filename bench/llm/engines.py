@@ -41,14 +41,15 @@ class Engine:
 
 
 class Heddle(Engine):
-    """heddle.generate's cache, with keys and values in place."""
+    """heddle.generate's cache, with keys and values in place. Where weights are smaller than f32,
+    other factors are of bf16, as OpenVINO has them."""
 
     compares = True
 
     def _open(self):
         from heddle.generate import model
 
-        options = {"math": "bf16"} if self.kind == "bf16" else {}
+        options = {} if self.kind == "f32" else {"math": "bf16"}
         options["kv_cache_type"] = self.kv_cache_type
         return model.open_model(self.folder / "model.onnx", self.context, self.threads,
                                 cache=self.folder / "heddle", **options).layout

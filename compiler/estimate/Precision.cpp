@@ -19,6 +19,13 @@ std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops op
   if (machine.shortFloats == program::ShortFloats::None)
     return "the target multiplies no bf16; '--math bf16-emulated' computes such products with "
            "instructions of f32";
+  bool isRounded = llvm::any_of(ops, [](Operation *op) {
+    auto matmul = dyn_cast<graph::MatmulOp>(op);
+    return matmul && matmul.getBlock();
+  });
+  if (isRounded && !machine.hasMatrices)
+    return "the target has no registers that hold matrices, without which rows that are rounded in "
+           "blocks are faster as integers";
   return mechanism::whyNotShort(mechanism, ops);
 }
 

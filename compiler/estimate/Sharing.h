@@ -25,8 +25,8 @@ public:
 
   /// The panels that a task takes at most: those that stay in the L2, in chunks of one size.
   int64_t mostPanels(int64_t panelBytes, const graph::Dim &panels) const;
-  /// Panels of such a task where tiles read so many bytes of rows: the knob is for rows that stay in
-  /// the L2. Others come from further away for each chunk, so these are as large as the L2 holds.
+  /// Panels of such a task where tiles read so many bytes of rows: the knob is for rows that stay
+  /// in the L2. Others come from further away for each chunk, which is as large as the L2 holds.
   graph::Dim mostPanels(int64_t panelBytes, const graph::Dim &panels,
                         const graph::Dim &rowBytes) const;
   /// The panels of a chunk, if each chunk is met by `apart` tasks. Workers get equal numbers of

@@ -92,7 +92,7 @@ def Graph_GroupOp : Graph_Op<"group", [RecursiveMemoryEffects, SingleBlock, NoRe
     /// The number of the device, 0 for the machine itself.
     int64_t deviceNumber() { return static_cast<int64_t>(getDevice().value_or(0)); }
     /// The one precision that a group may have beside that of its operands.
-    static constexpr ::llvm::StringLiteral kShort = "bf16";
+    static constexpr ::llvm::StringLiteral kShort = "bf16", kExact = "f32";
     bool isShort() { return getPrecision() == kShort; }
     /// Forgets card, precision and schedule.
     void clearChoice();

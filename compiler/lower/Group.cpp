@@ -73,6 +73,8 @@ static Schedule scheduleOf(graph::GroupOp group, DictionaryAttr chosen) {
   schedule.isShort = group.isShort();
   schedule.mechanism = chosen ? mechanism::chosenFor(group) : mechanism::of(group);
   if (chosen) {
+    if (auto precision = chosen.getAs<StringAttr>(mechanism::kPrecision))
+      schedule.isShort = precision == graph::GroupOp::kShort;
     for (NamedAttribute field : chosen)
       if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
         schedule.knobs[field.getName().str()] = number.getInt();

@@ -342,8 +342,12 @@ static std::string whyNotShort(const Product &product) {
     }
   auto right = product.root->getOperand(1).getDefiningOp<graph::ConstantOp>();
   auto stored = right ? dyn_cast<graph::StoredAttr>(right.getValue()) : nullptr;
-  if (stored && stored.getCodes().getElementType().isInteger())
+  auto matmul = dyn_cast<graph::MatmulOp>(product.root);
+  bool isRounded = matmul && matmul.getBlock(); // to 8 bits, which has less accuracy
+  if (stored && stored.getCodes().getElementType().isInteger() && !isRounded)
     return "the weights of its product are integers already";
+  if (isRounded && product.parts > 1)
+    return "its product rounds rows in blocks, and has parts";
   if (product.triangle || product.limits)
     return "its product leaves out zeros";
   if (product.isOneRow)

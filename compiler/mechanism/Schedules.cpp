@@ -48,6 +48,15 @@ private:
       return success();
     if (name == kVersions && !isVersion)
       return readVersions(field.getValue());
+    if (name == kPrecision && isVersion) {
+      auto text = dyn_cast<StringAttr>(field.getValue());
+      return text && (text == graph::GroupOp::kExact || text == graph::GroupOp::kShort)
+                 ? success()
+                 : LogicalResult(refuse("SK4")
+                                 << "a version's precision is \"f32\" or \"bf16\", but "
+                                    "this is "
+                                 << field.getValue());
+    }
     if (isKernel() && (name == "source" || name == "code"))
       return isa<StringAttr>(field.getValue())
                  ? success()

@@ -7,7 +7,7 @@
 // SK3: a knob is an i64 from 1 to 2^31 - 1, and to 256 where it is `m` or `n`, the sizes of a
 //      register tile; one that is left out leaves the number to lower. A kernel takes any i64.
 // SK4: `versions` is a list of schedules of the same mechanism, each with the bounds of some sizes
-//      under `when`.
+//      under `when`, and perhaps a `precision` of its own.
 #ifndef HEDDLE_MECHANISM_SCHEDULES_H
 #define HEDDLE_MECHANISM_SCHEDULES_H
 

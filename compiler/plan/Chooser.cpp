@@ -51,7 +51,10 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
   if (choice.isShort)
     choice.whyPrecision = "the plan says so";
   auto checked = [&]() -> llvm::Expected<Choice> {
-    std::string why = choice.isShort ? whyNotShort(choice, group, machine) : "";
+    bool isEverShort = choice.isShort || llvm::any_of(choice.versions, [](const Version &version) {
+                         return version.isShort.value_or(false);
+                       });
+    std::string why = isEverShort ? whyNotShort(choice, group, machine) : "";
     if (!why.empty())
       return refuse("its precision is bf16, but " + why);
     return choice;

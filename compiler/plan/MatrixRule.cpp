@@ -66,6 +66,17 @@ static estimate::Precision precisionOfMany() {
   return {true, "few queries read keys and values of f32 where they lie, many are rounded"};
 }
 
+/// The most rows that meet weights in blocks as integers, which are read as they are. For more,
+/// each task makes bf16 of its weights once, and sums need no scale for each block
+/// (bench/notes/2026-11-28-llm.md).
+static constexpr int64_t kFewRows = 32;
+
+/// Whether the product rounds its rows in blocks.
+static bool isRounded(Operation *product) {
+  auto matmul = dyn_cast<graph::MatmulOp>(product);
+  return matmul && matmul.getBlock();
+}
+
 bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                     const program::Machine &machine) {
   SmallVector<Operation *> ops = mechanism::opsOf(group.getBody().front());
@@ -104,6 +115,20 @@ bool chooseMatrices(Choice &choice, graph::GroupOp group, ArrayRef<warehouse::Of
     card = other->card;
   }
   bool areOften = isAttention && takesFew(group, graph::typicalSize(group, extents.rows));
+  if (isRounded(*product)) {
+    graph::Dim rows = extents.batches * extents.rows;
+    choice.whyPrecision = llvm::formatv("up to {0} rows are rounded to 8 bits in blocks", kFewRows);
+    bool areFew = rows.constant().value_or(kFewRows + 1) <= kFewRows;
+    if (areFew || card != choice.card || !card->knob("n")->allows(machine.lanes))
+      return true;
+    choice.knobs["n"] = machine.lanes; // as both versions pack the weights
+    if (!rows.constant())
+      choice.versions = {{{{rows.str(), kFewRows}}, choice.knobs, /*isShort=*/false}};
+    choice.knobs["m"] = m;
+    choice.knobs["n"] = n;
+    choice.isShort = true;
+    return true;
+  }
   estimate::Precision precision =
       areOften ? precisionOfMany() : estimate::precisionOfMatrices(group, machine, shareOf(choice));
   choice.whyPrecision = precision.why;

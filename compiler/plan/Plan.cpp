@@ -59,8 +59,12 @@ std::string Plan::str() const {
                  {"knobs", Json(group.knobs)}};
     if (group.knobs.empty())
       line["knobs"] = Json::object();
-    for (const Version &version : group.versions)
-      line["versions"].push_back({{"when", Json(version.when)}, {"knobs", Json(version.knobs)}});
+    for (const Version &version : group.versions) {
+      Json made = {{"when", Json(version.when)}, {"knobs", Json(version.knobs)}};
+      if (version.isShort)
+        made["precision"] = *version.isShort ? graph::GroupOp::kShort : graph::GroupOp::kExact;
+      line["versions"].push_back(std::move(made));
+    }
     if (!group.parts.empty()) {
       line["parts"] = group.parts;
       line["mechanism"] = group.mechanism;
@@ -217,6 +221,16 @@ private:
       complain("'measured' is " + found->dump() + ", but must be an object of numbers");
   }
 
+  /// Whether factors are rounded to bf16.
+  bool readPrecision(const Json &json) {
+    std::string precision = graph::GroupOp::kExact.str();
+    take(json, "precision", precision, "a string");
+    bool isShort = precision == graph::GroupOp::kShort;
+    if (!isShort && precision != graph::GroupOp::kExact)
+      complain("its precision is '" + precision + "', but must be 'f32' or 'bf16'");
+    return isShort;
+  }
+
   void readVersions(const Json &json, std::vector<Version> &versions) {
     if (!json.is_array())
       return complain("'versions' is " + json.dump() + ", but must be a list");
@@ -227,7 +241,9 @@ private:
                  each.dump());
         continue;
       }
-      checkFields(each, {"when", "knobs"});
+      checkFields(each, {"when", "knobs", "precision"});
+      if (each.contains("precision"))
+        version.isShort = readPrecision(each);
       take(each, "when", version.when, "an object of integers");
       take(each, "knobs", version.knobs, "an object of integers");
     }
@@ -292,11 +308,7 @@ private:
     if (json.contains("order"))
       take(json, "order", result.order.emplace(), "an integer");
     take(json, "device", result.device, "an integer");
-    std::string precision = "f32";
-    take(json, "precision", precision, "a string");
-    result.isShort = precision == graph::GroupOp::kShort;
-    if (!result.isShort && precision != "f32")
-      complain("its precision is '" + precision + "', but must be 'f32' or 'bf16'");
+    result.isShort = readPrecision(json);
     readMeasured(json, result.measured);
     take(json, "region", result.region, "an integer");
     if (json.contains("again"))

@@ -12,6 +12,7 @@ namespace heddle::plan {
 struct Version {
   std::map<std::string, int64_t> when; // the most that sizes of the group are, by their texts
   warehouse::KnobValues knobs;
+  std::optional<bool> isShort = {}; // as of a group; none: that of this group
 };
 
 struct GroupPlan {

@@ -163,6 +163,38 @@ TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
   EXPECT_EQ(first(1024, 2048).knobs["panels"], 0); // strips of results would be pages apart
 }
 
+/// Weights in blocks meet few rows as integers, many as bf16.
+TEST_F(Plans, makeBF16OfWeightsInBlocksForManyRows) {
+  plan::ShortChooser shortly(byRule);
+  program::Machine machine;
+  machine.shortFloats = program::ShortFloats::Native;
+  auto first = [&](const std::string &rows, const std::string &dims) {
+    std::string x = "tensor<" + rows + "x64xf32" + (dims.empty() ? "" : ", " + dims + "64>") + ">",
+                y = "tensor<" + rows + "x48xf32" + (dims.empty() ? "" : ", " + dims + "48>") + ">";
+    module = parseSourceString<ModuleOp>(
+        "func.func @main(%x: " + x + ") -> " + y +
+            " {\n%w = graph.constant #graph.stored<codes = dense<3> : tensor<64x48xui8>, scales = "
+            "dense<0.5> : tensor<2x48xf32>> : tensor<64x48xf32>\n"
+            "%g = graph.group \"dense\" {mechanism = \"contraction\"} : " +
+            y + " {\n%d = graph.matmul %x, %w {block = 32} : (" + x + ", tensor<64x48xf32>) -> " +
+            y + "\ngraph.yield %d : " + y + "\n}\nreturn %g : " + y + "\n}",
+        &context);
+    auto function = module->lookupSymbol<func::FuncOp>("main");
+    return llvm::cantFail(chosen(function, shortly, machine)).groups[0];
+  };
+  EXPECT_FALSE(first("128", "").isShort) << "vectors are faster at integers";
+  machine.hasMatrices = true;
+  machine.lanes = 16;
+  plan::GroupPlan many = first("128", ""), open = first("?", "#graph.dims<\"n\", ");
+  EXPECT_TRUE(many.isShort && many.versions.empty());
+  EXPECT_FALSE(first("32", "").isShort);
+  ASSERT_EQ(open.versions.size(), 1U);
+  EXPECT_TRUE(open.isShort && open.knobs["n"] == 32);
+  EXPECT_EQ(open.versions[0].when, (std::map<std::string, int64_t>{{"n", 32}}));
+  EXPECT_EQ(open.versions[0].isShort, false);
+  EXPECT_EQ(open.versions[0].knobs["n"], machine.lanes);
+}
+
 /// Gates have a register of columns of each part.
 TEST_F(Plans, multiplyMatricesOfUpToFourParts) {
   plan::ShortChooser shortly(byRule);

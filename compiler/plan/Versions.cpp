@@ -62,6 +62,10 @@ llvm::Error applyChoice(const Choice &choice, graph::GroupOp group) {
       when.set(size, builder.getI64IntegerAttr(most));
     NamedAttrList schedule(group.getScheduleAttr());
     schedule.set(mechanism::kWhen, when.getDictionary(group.getContext()));
+    if (version.isShort)
+      schedule.set(mechanism::kPrecision,
+                   builder.getStringAttr(*version.isShort ? graph::GroupOp::kShort
+                                                          : graph::GroupOp::kExact));
     versions.push_back(schedule.getDictionary(group.getContext()));
   }
   if (llvm::Error error = warehouse::apply(*choice.card, group, choice.knobs))

@@ -126,7 +126,7 @@ private:
         auto [known, isNew] = both.try_emplace(size, most);
         known->second = std::min(known->second, most);
       }
-      leaves.push_back({both, version.knobs});
+      leaves.push_back({both, version.knobs, version.isShort});
     }
     leaves.push_back({bounds, base.knobs});
   }

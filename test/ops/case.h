@@ -99,6 +99,7 @@ struct Case {
   std::map<std::string, int64_t> thresholds = {}; // as a plan has them
   bool inPlace = false;                           // results take the place of inputs of their types
   bool isShort = false;                           // factors of products are rounded to bf16
+  bool needsMatrices = false;                     // for that; without such registers they are not
 };
 using Cases = std::vector<Case>;
 /// The case, and the same where the model takes its weights.

@@ -324,6 +324,25 @@ static void addBlocks(Cases &cases) {
                          m.output(m.op("neg", {y}), Tolerance::close(m.element("f32"), 100));
                        },
                        runs});
+  // Many rows of bf16 meet weights that are made bf16. Rows of -1, 0 and 1 are the same in 8 bits.
+  for (auto &kind : kinds) {
+    double largest = 0.1 * std::max(std::abs(kind.fill.low), kind.fill.high);
+    Case one{"integers/blocks of bf16 " + kind.name,
+             [=](Model &m) {
+               string depth = std::to_string(kind.depth);
+               Value codes = m.input("i8[n, " + depth + "]", Fill::range(-1, 1));
+               Value x = m.op("cast", {codes}, "", "f32[n, " + depth + "]");
+               Value w = storedMatrix(m, kind.depth, kind.columns, kind.block, kind.codes,
+                                      kind.fill, kind.zeros);
+               string result = "f32[n, " + std::to_string(kind.columns) + "]";
+               Value y = m.op("matmul", {x, w}, "block = " + std::to_string(kind.block), result);
+               m.output(m.op("neg", {y}),
+                        {0.01, largest * std::sqrt(static_cast<double>(kind.depth)) / 128});
+             },
+             {{{"n", 0}}, {{"n", 1}}, {{"n", 32}}, {{"n", 33}}, {{"n", 64}}, {{"n", 250}}}};
+    one.isShort = one.needsMatrices = true;
+    cases.push_back(one);
+  }
   // Weights that are not stored so are multiplied element by element.
   for (bool isGiven : {false, true})
     cases.push_back({string("integers/blocks of ") + (isGiven ? "an input" : "other weights"),

@@ -22,14 +22,14 @@ void Contraction::emitOperands(bool mayPackInTasks) {
 }
 
 Dim Contraction::panelBytes() const {
-  return shape.reduction * Dim(layout.panelWidth() * layout.elementBytes());
+  return layout.panelRows() * Dim(layout.panelWidth() * layout.elementBytes());
 }
 
 Dim Contraction::scratchOfTile(const Dim &bytes) {
   if (!layout.hasMatrices)
     return right->scratchOfTile(bytes);
   matrices.beginAfter(bytes);
-  return matrices.scratchEnd();
+  return right->scratchOfTile(matrices.scratchEnd());
 }
 
 void Contraction::emitOperands(std::unique_ptr<RightOperand> operand) {
@@ -46,8 +46,7 @@ std::optional<Contraction::Ahead> Contraction::ahead(Value a, Value b, Value fir
                                                      int64_t rows) {
   Code &code = kernel.code();
   int64_t count = graph::typicalSize(shape.root, layout.panels);
-  bool isCoded = right->scratch() == RightOperand::Scratch::Shared;
-  if (rows == 1 || count < 1 || isCoded || left.isTiled() || shape.isCut() ||
+  if (rows == 1 || count < 1 || isCoded() || left.isTiled() || shape.isCut() ||
       !shape.pieces.empty() || layout.depth != 1)
     return std::nullopt;
   const ProductLayout::Run &run = layout.runs.back();
@@ -356,8 +355,13 @@ void Contraction::emitProducts() {
   if (right->scratch() == RightOperand::Scratch::All)
     return emitPackedTasks(tiles, sharer.chunkOf(tiles.outer, layout.panels, most));
   Dim tileCount = tiles.outer * tiles.count;
-  auto [chunk, chunks, block, blocks] = sharer.share(tileCount, layout.panels, most);
-  bool isDecoded = right->scratch() == RightOperand::Scratch::Shared && !block.isConstant(1);
+  // Tasks that have to decode their panels have all tiles.
+  auto [chunk, chunks, block, blocks] =
+      sharer.share(decodesAlways() ? Dim(1) : tileCount, layout.panels, most);
+  if (decodesAlways())
+    block = tileCount;
+  bool isDecoded = decodesAlways() || (isCoded() && !block.isConstant(1));
+  Dim scratch = scratchOfTile(left.stripBytes());
   kernel.beginPhase();
   Elements e(kernel, layout.group);
   Code &code = kernel.code();
@@ -385,7 +389,6 @@ void Contraction::emitProducts() {
     else
       emit();
   });
-  Dim scratch = layout.hasMatrices ? matrices.scratchEnd() : right->scratchOfTile(Dim(0));
   if (isDecoded)
     scratch = scratch + chunk * panelBytes();
   kernel.endPhase(chunks * blocks, layout.work(), scratch);
@@ -394,15 +397,16 @@ void Contraction::emitProducts() {
 void Contraction::emitShared(Value first, Value end, Value firstPanel, Value endPanel,
                              llvm::function_ref<Values()> emit) {
   Code &code = kernel.code();
-  code.choose(
-      code.less(code.add(first, code.number(1)), end), TypeRange(),
-      [&] {
-        right->fill({}, firstPanel, endPanel);
-        emit();
-        right->release();
-        return Values();
-      },
-      emit);
+  auto emitFilled = [&] {
+    right->fill({}, firstPanel, endPanel);
+    emit();
+    right->release();
+    return Values();
+  };
+  if (decodesAlways())
+    emitFilled();
+  else
+    code.choose(code.less(code.add(first, code.number(1)), end), TypeRange(), emitFilled, emit);
 }
 
 /// Assigns tiles to tasks round-robin, since some tiles take longer than others, as those of a band

@@ -33,6 +33,9 @@ public:
   void emitShared(Value first, Value end, Value firstPanel, Value endPanel,
                   llvm::function_ref<Values()> emit);
   Dim panelBytes() const; // at most, in the scratch
+  /// Whether panels are codes that tiles decode, or tasks for several tiles; or tasks alone.
+  bool isCoded() const { return right->scratch() == RightOperand::Scratch::Shared; }
+  bool decodesAlways() const { return isCoded() && layout.isShort(); }
   /// The phase that computes and stores the results.
   void emitProducts();
   /// Tiles [first, end) by panels [firstPanel, endPanel).

@@ -20,6 +20,11 @@ SmallVector<Value> RightOperand::sums(const RegisterTile &tile, const TileProduc
 
 Value RightOperand::placeOf(Value panel) { return held ? kernel.code().sub(panel, held) : panel; }
 
+static Dim lineAfter(const Dim &bytes) {
+  constexpr int64_t kLine = 64; // bytes
+  return bytes.ceilDiv(Dim(kLine)) * Dim(kLine);
+}
+
 /// The column of the product that is at each place of the panels, one after the other; -1 where
 /// there is none.
 static SmallVector<int64_t> placedColumns(const ProductLayout &layout) {
@@ -144,8 +149,7 @@ public:
   Dim scratchOfTile(const Dim &bytes) override {
     if (!hasMatrices)
       return bytes;
-    constexpr int64_t kLine = 64; // bytes
-    panels.scratchBegin = bytes.ceilDiv(Dim(kLine)) * Dim(kLine);
+    panels.scratchBegin = lineAfter(bytes);
     return panels.scratchBegin + Dim(panels.sumBytes() + panels.unpackedBytes());
   }
   void fill(Value, Value first, Value end) override {
@@ -162,6 +166,73 @@ private:
 
   IntegerPanels panels;
   bool hasMatrices;
+};
+
+/// Such a constant for rows of bf16: tasks make panels of bf16. What is packed has a vector a panel, as
+/// that by which few rows are multiplied (plan/MatrixRule.h).
+class DecodedCodes : public RightOperand {
+public:
+  DecodedCodes(const ProductLayout &layout, graph::StoredAttr value)
+      : RightOperand(layout), count(llvm::divideCeil(value.getColumns(), kernel.machine.lanes)),
+        panels(kernel, value, columnsOf(value, count * kernel.machine.lanes), /*vectors=*/1, 0) {}
+
+  Value pointer() override {
+    Code &code = kernel.code();
+    return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(begin));
+  }
+  Scratch scratch() const override { return Scratch::Shared; }
+  Dim scratchOfTile(const Dim &bytes) override {
+    begin = lineAfter(bytes);
+    return begin;
+  }
+  void fill(Value, Value first, Value end) override {
+    Code &code = kernel.code();
+    int64_t width = layout.panelWidth();
+    Value rows = kernel.dim(layout.panelRows().floorDiv(Dim(layout.depth)));
+    code.forEach(first, end, 1, [&](Value panel) {
+      Value at = code.mul(code.mul(code.sub(panel, first), rows), code.number(width));
+      Value target = code.at(pointer(), code.b.getI32Type(), at);
+      for (int64_t j = 0; j < layout.vectors; ++j)
+        decode(code.add(code.mul(panel, code.number(layout.vectors)), code.number(j)), target, j);
+    });
+    held = first;
+  }
+
+private:
+  static SmallVector<int64_t> columnsOf(graph::StoredAttr value, int64_t places) {
+    SmallVector<int64_t> columns = llvm::to_vector(llvm::seq<int64_t>(0, value.getColumns()));
+    columns.resize(places, -1);
+    return columns;
+  }
+
+  /// Vector `vector` of a panel, and zeros in the rows that fill it up.
+  void decode(Value number, Value target, int64_t vector) {
+    Code &code = kernel.code();
+    int64_t width = layout.panelWidth();
+    Type word = code.b.getI32Type();
+    auto clear = [&](int64_t first) {
+      Value end = kernel.dim(layout.panelRows().floorDiv(Dim(layout.depth)));
+      code.forEach(code.number(first), end, 1, [&](Value row) {
+        Value place =
+            code.add(code.mul(row, code.number(width)), code.number(vector * kernel.machine.lanes));
+        code.storeLanes(word, code.spread(code.integerOf(word, 0)), target, place, {});
+      });
+      return Values();
+    };
+    auto decodeAll = [&] {
+      panels.decode(number, target, vector, width);
+      return clear(*layout.shape.reduction.constant() / layout.depth);
+    };
+    if (count % layout.vectors == 0)
+      decodeAll();
+    else
+      code.choose(code.less(number, code.number(count)), TypeRange(), decodeAll,
+                  [&] { return clear(0); });
+  }
+
+  int64_t count; // of panels that are packed
+  IntegerPanels panels;
+  Dim begin = Dim(0);
 };
 
 /// Matrices that are panels where they lie.
@@ -297,6 +368,8 @@ std::unique_ptr<RightOperand> rightOperandOf(const ProductLayout &layout, Band &
   if (auto constant = operand.getDefiningOp<graph::ConstantOp>()) {
     auto fewer = dyn_cast<graph::StoredAttr>(constant.getValue());
     auto product = dyn_cast<graph::MatmulOp>(layout.shape.root);
+    if (fewer && product && product.getBlock() && layout.isShort())
+      return std::make_unique<DecodedCodes>(layout, fewer);
     if (fewer && product && product.getBlock())
       return std::make_unique<MultipliedCodes>(layout, fewer);
     if (fewer && !layout.isShort())

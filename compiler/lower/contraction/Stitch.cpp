@@ -95,7 +95,8 @@ void Stitch::emit() {
   Dim begin = rows.scratchBegin + rows.scratchBytes(), scratch = contraction.scratchOfTile(begin);
   int64_t chunk = contraction.layout.panelsOfChunk();
   // Panels that have a place after what tiles have.
-  bool areShared = !contraction.layout.hasMatrices && scratch != begin && tilesAtOnce > 1;
+  bool areShared = contraction.decodesAlways() ||
+                   (scratch != begin && tilesAtOnce > 1 && !contraction.layout.hasMatrices);
   if (areShared)
     scratch = scratch + contraction.panelBytes() * Dim(chunk);
   if (!isResult)

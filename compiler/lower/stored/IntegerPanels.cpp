@@ -89,12 +89,24 @@ void IntegerPanels::roundRows(Value a, Block *group) {
   kernel.forEachTask([&](Value task) {
     Value first = code.mul(task, code.number(ofTask));
     Value end = code.min(code.add(first, code.number(ofTask)), kernel.dim(blocks));
-    code.forEach(first, end, 1, [&](Value number) { roundBlock(kernel.pointer(a), number); });
+    code.forEach(first, end, 1, [&](Value number) { roundBlock(a, number); });
   });
   kernel.endPhase(blocks.ceilDiv(Dim(ofTask)), count.floorDiv(Dim(lanes())));
 }
 
-void IntegerPanels::roundBlock(Value source, Value number) {
+/// Floats of a tensor, which may have been stored as bf16 for other sizes' sake (ShortResults.h).
+static Value floatsAt(KernelBuilder &kernel, Value a, Value at) {
+  Code &code = kernel.code();
+  OpBuilder &b = code.b;
+  if (!graph::storageOf(a).isBF16())
+    return code.loadLanes(b.getF32Type(), kernel.pointer(a), at, {});
+  Value bits = code.loadLanes(b.getI16Type(), kernel.pointer(a), at, {});
+  bits = b.create<arith::ExtUIOp>(code.loc, code.vectorOf(b.getI32Type()), bits);
+  bits = b.create<arith::ShLIOp>(code.loc, bits, code.spread(code.integerOf(b.getI32Type(), 16)));
+  return b.create<arith::BitcastOp>(code.loc, code.vectorOf(b.getF32Type()), bits);
+}
+
+void IntegerPanels::roundBlock(Value a, Value number) {
   Code &code = kernel.code();
   OpBuilder &b = code.b;
   Type word = b.getI32Type(), f32 = b.getF32Type();
@@ -110,13 +122,13 @@ void IntegerPanels::roundBlock(Value source, Value number) {
     return b.create<vector::ReductionOp>(code.loc, kind, lanes).getResult();
   };
   Value largest = forEachVector(vector::CombiningKind::MAXUI, [&](Value at, Value in) -> Value {
-    Value bits = magnitudeBits(code, code.loadLanes(f32, source, at, {}));
+    Value bits = magnitudeBits(code, floatsAt(kernel, a, at));
     return b.create<arith::MaxUIOp>(code.loc, in, bits);
   });
   BlockRounding rounding = roundingOf(code, largest);
   Type element = isWide ? b.getI16Type() : b.getI8Type();
   Value sum = forEachVector(vector::CombiningKind::ADD, [&](Value at, Value in) -> Value {
-    Value place = roundedBy(code, rounding, code.loadLanes(f32, source, at, {}));
+    Value place = roundedBy(code, rounding, floatsAt(kernel, a, at));
     Value codes = b.create<arith::FPToSIOp>(code.loc, code.vectorOf(word), place);
     Value narrow = b.create<arith::TruncIOp>(code.loc, code.vectorOf(element), codes);
     code.storeLanes(element, narrow, kernel.temporary(rows), at, {});

@@ -40,10 +40,17 @@ public:
   llvm::SmallVector<Value> matrixSums(const RegisterTile &tile, const TileProduct &product,
                                       Value panel, Value place);
 
+  // Panels of bf16 for any product (IntegerDecoding.cpp).
+
+  /// Writes the codes of a panel as pairs of bf16 to vector `vector` of each row of `target`, a
+  /// panel of `width` columns, whose rows are pairs of rows of the weights.
+  void decode(Value panel, Value target, int64_t vector, int64_t width);
+
 private:
+  Value codeOf(Value words, int64_t inStep);
   struct Rows;
   void pack(graph::StoredAttr stored, llvm::ArrayRef<int64_t> columns);
-  void roundBlock(Value source, Value number);
+  void roundBlock(Value a, Value number);
   Values sumsOfBlock(const RegisterTile &tile, const Rows &rows, Value bytes, Value number);
   void addStep(const RegisterTile &tile, const Rows &rows, Value bytes, Value k, Values &sums);
   Value dot(Value codes, Value word, Value sum);
