@@ -69,7 +69,7 @@ static estimate::Precision precisionOfMany() {
 /// The most rows that meet weights in blocks as integers, which are read as they are. For more,
 /// each task makes bf16 of its weights once, and sums need no scale for each block
 /// (bench/notes/2026-11-28-llm.md).
-static constexpr int64_t kFewRows = 32;
+static constexpr int64_t kFewRows = 48;
 
 /// Whether the product rounds its rows in blocks.
 static bool isRounded(Operation *product) {

@@ -187,10 +187,10 @@ TEST_F(Plans, makeBF16OfWeightsInBlocksForManyRows) {
   machine.lanes = 16;
   plan::GroupPlan many = first("128", ""), open = first("?", "#graph.dims<\"n\", ");
   EXPECT_TRUE(many.isShort && many.versions.empty());
-  EXPECT_FALSE(first("32", "").isShort);
+  EXPECT_FALSE(first("48", "").isShort);
   ASSERT_EQ(open.versions.size(), 1U);
   EXPECT_TRUE(open.isShort && open.knobs["n"] == 32);
-  EXPECT_EQ(open.versions[0].when, (std::map<std::string, int64_t>{{"n", 32}}));
+  EXPECT_EQ(open.versions[0].when, (std::map<std::string, int64_t>{{"n", 48}}));
   EXPECT_EQ(open.versions[0].isShort, false);
   EXPECT_EQ(open.versions[0].knobs["n"], machine.lanes);
 }

@@ -339,7 +339,7 @@ static void addBlocks(Cases &cases) {
                m.output(m.op("neg", {y}),
                         {0.01, largest * std::sqrt(static_cast<double>(kind.depth)) / 128});
              },
-             {{{"n", 0}}, {{"n", 1}}, {{"n", 32}}, {{"n", 33}}, {{"n", 64}}, {{"n", 250}}}};
+             {{{"n", 0}}, {{"n", 1}}, {{"n", 48}}, {{"n", 49}}, {{"n", 64}}, {{"n", 250}}}};
     one.isShort = one.needsMatrices = true;
     cases.push_back(one);
   }

@@ -168,8 +168,8 @@ private:
   bool hasMatrices;
 };
 
-/// Such a constant for rows of bf16: tasks make panels of bf16. What is packed has a vector a panel, as
-/// that by which few rows are multiplied (plan/MatrixRule.h).
+/// Such a constant for rows of bf16: tasks make panels of bf16. What is packed has a vector a
+/// panel, as that by which few rows are multiplied (plan/MatrixRule.h).
 class DecodedCodes : public RightOperand {
 public:
   DecodedCodes(const ProductLayout &layout, graph::StoredAttr value)
