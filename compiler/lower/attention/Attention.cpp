@@ -276,7 +276,19 @@ void AttentionKernel::emitSlab(Elements &e, const Slab &slab, const Visibility::
                   ? Keys{zero, kernel.dim(layout.keyPanels.count()), zero, kernel.dim(layout.keys)}
                   : visibility.visibleKeys(e, slab, bounds);
   int64_t half = layout.keyPanels.vectors / 2;
-  foldScoped(e, seen.first, seen.end, {}, [&](Value panel, ValueRange) {
+  Value masked = seen.first;
+  if (seen.clear && visibility.areFirstSeen()) {
+    masked = code.min(code.max(seen.clear, seen.first), seen.end);
+    visibility.bindSeen(e);
+    foldScoped(e, seen.first, masked, {}, [&](Value panel, ValueRange) {
+      forEachStrip(e, slab, [&](const Strip &strip) {
+        emitScores(e, strip, panel, layout.keyPanels.vectors);
+      });
+      return Values();
+    });
+    visibility.unbindSeen(e);
+  }
+  foldScoped(e, masked, seen.end, {}, [&](Value panel, ValueRange) {
     auto emitPart = [&](int64_t vectors) {
       forEachStrip(e, slab, [&](const Strip &strip) { emitScores(e, strip, panel, vectors); });
       return Values();

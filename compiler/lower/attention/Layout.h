@@ -14,9 +14,10 @@ struct Slab {
   Value first, strips;
 };
 
-/// Panels [first, end) of keys, which are columns [low, high) of the scores.
+/// Panels [first, end) of keys, which are columns [low, high) of the scores. Rows see all keys of
+/// those before panel `clear`, if there is one.
 struct Keys {
-  Value first, end, low, high;
+  Value first, end, low, high, clear = {};
 };
 
 class AttentionLayout {

@@ -349,27 +349,21 @@ Keys Visibility::panelsOf(Value low, Value high) {
   return {code.div(low, code.number(width)), code.ceilDiv(high, width), low, high};
 }
 
-/// Keys on the side that some row of the slab sees. None if a row sees no key at all, since it
-/// takes the mean of all values.
-Keys Visibility::keysOfSide(Elements &e, const Slab &slab) {
-  Code &code = kernel.code();
-  Value zero = code.number(0), all = kernel.dim(layout.keys), shift = kernel.dim(side->seen.shift);
-  Value lastRow = code.sub(code.add(slab.first, layout.rowsOfSlab(slab)), code.number(1));
-  Value first = code.add(slab.first, shift), last = code.add(layout.rowNumber(lastRow), shift);
-  auto within = [&](Value key) { return code.min(code.max(key, zero), all); };
-  if (side->seen.isLower) {
-    Value none = code.less(first, zero);
-    return panelsOf(zero, code.b.createOrFold<arith::SelectOp>(
-                              code.loc, none, zero, within(code.add(last, code.number(1)))));
-  }
-  Value none = code.less(code.sub(all, code.number(1)), last);
-  return panelsOf(code.b.createOrFold<arith::SelectOp>(code.loc, none, all, within(first)), all);
-}
+bool Visibility::areFirstSeen() const { return edge || (side && side->seen.isLower); }
 
-/// Keys before the last edge of the slab's rows. None if a row sees no key at all.
-Keys Visibility::keysOfEdge(Elements &e, const Slab &slab) {
+/// The least and the most keys that a row of the slab sees, where these are the first ones.
+std::pair<Value, Value> Visibility::seenBy(Elements &e, const Slab &slab) {
   Code &code = kernel.code();
-  Value zero = code.number(0), all = kernel.dim(layout.keys);
+  Value zero = code.number(0), one = code.number(1), all = kernel.dim(layout.keys);
+  if (!edge) {
+    Value shift = kernel.dim(side->seen.shift);
+    Value last = code.sub(code.add(slab.first, layout.rowsOfSlab(slab)), one);
+    auto seenBefore = [&](Value row) {
+      Value end = code.add(code.add(row, shift), one);
+      return code.min(code.max(end, zero), all);
+    };
+    return {seenBefore(slab.first), seenBefore(layout.rowNumber(last))};
+  }
   Values ends =
       foldScoped(e, zero, layout.rowsOfSlab(slab), {all, zero}, [&](Value row, ValueRange in) {
         Indices place = layout.placeOfRow(e, masked, layout.rowNumber(code.add(slab.first, row)));
@@ -380,8 +374,32 @@ Keys Visibility::keysOfEdge(Elements &e, const Slab &slab) {
         Value end = seenBefore(e, place);
         return Values{code.min(in[0], end), code.max(in[1], end)};
       });
-  Value none = code.less(ends[0], code.number(1));
-  return panelsOf(zero, code.b.createOrFold<arith::SelectOp>(code.loc, none, zero, ends[1]));
+  return {ends[0], ends[1]};
+}
+
+/// Keys from the first one on that some row of the slab sees, if these are not the first ones. None
+/// if a row sees no key at all, since it takes the mean of all values.
+Keys Visibility::lastKeys(const Slab &slab) {
+  Code &code = kernel.code();
+  Value all = kernel.dim(layout.keys), shift = kernel.dim(side->seen.shift);
+  Value lastRow = code.sub(code.add(slab.first, layout.rowsOfSlab(slab)), code.number(1));
+  Value first = code.add(slab.first, shift), last = code.add(layout.rowNumber(lastRow), shift);
+  Value none = code.less(code.sub(all, code.number(1)), last);
+  first = code.min(code.max(first, code.number(0)), all);
+  return panelsOf(code.b.createOrFold<arith::SelectOp>(code.loc, none, all, first), all);
+}
+
+void Visibility::bindSeen(Elements &e) {
+  unbindSide(e); // which may be the same choice
+  const ScoreMasks::Step &step = masks->steps.front();
+  Value scores = step.op->getOperand(step.scores);
+  e.bind(step.op->getResult(0),
+         [&e, scores](ArrayRef<Index> place) { return e.at(scores, place); });
+}
+
+void Visibility::unbindSeen(Elements &e) {
+  e.unbind(masks->steps.front().op->getResult(0));
+  bindSide(e);
 }
 
 Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds) {
@@ -409,10 +427,16 @@ Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds
       code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::ORD, bounds.keys, bounds.keys);
   Type i64 = code.b.getI64Type();
   if (side || edge) {
+    auto [least, most] = areFirstSeen() ? seenBy(e, slab) : std::pair(zero, zero);
     Values range = code.choose(
         isBounded, {i64, i64},
         [&] {
-          Keys seen = side ? keysOfSide(e, slab) : keysOfEdge(e, slab);
+          // None if a row sees no key at all, since it takes the mean of all values.
+          Value none = code.less(least, code.number(1));
+          Keys seen =
+              areFirstSeen()
+                  ? panelsOf(zero, code.b.createOrFold<arith::SelectOp>(code.loc, none, zero, most))
+                  : lastKeys(slab);
           Value isHidden = less(floats(side ? side->hidden : edge->hidden),
                                 code.b.create<arith::SubFOp>(code.loc, floats(0), reachOf()));
           isHidden = code.both(isHidden, code.less(seen.low, seen.high));
@@ -420,7 +444,9 @@ Keys Visibility::visibleKeys(Elements &e, const Slab &slab, const Bounds &bounds
                         code.b.create<arith::SelectOp>(code.loc, isHidden, seen.high, last)};
         },
         [&] { return Values{zero, last}; });
-    return panelsOf(range[0], range[1]);
+    Keys seen = panelsOf(range[0], range[1]);
+    seen.clear = code.div(least, code.number(layout.keyPanels.width));
+    return seen;
   }
   auto scan = [&] {
     Value reach = reachOf();

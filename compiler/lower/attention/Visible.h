@@ -52,6 +52,11 @@ public:
   /// Makes choices by side or edge with a count of lanes in place of row and column numbers.
   void bindSide(Elements &e);
   void unbindSide(Elements &e);
+  /// Whether each row sees the first keys, up to one of its own.
+  bool areFirstSeen() const;
+  /// Lets masks leave scores as they are, as they do before Keys::clear.
+  void bindSeen(Elements &e);
+  void unbindSeen(Elements &e);
 
   /// The largest key, NaN where no key may be left out, and the largest mask of a query, where all
   /// have the same.
@@ -65,8 +70,8 @@ public:
 private:
   void findSide();
   void findEdge();
-  Keys keysOfSide(Elements &e, const Slab &slab);
-  Keys keysOfEdge(Elements &e, const Slab &slab);
+  std::pair<Value, Value> seenBy(Elements &e, const Slab &slab);
+  Keys lastKeys(const Slab &slab);
   Value seenBefore(Elements &e, llvm::ArrayRef<Index> place);
   Keys panelsOf(Value low, Value high);
   bool areMasksOfKeys() const;

@@ -84,6 +84,32 @@ Indices broadcastPlace(Elements &e, Operation *op, ArrayRef<Index> place) {
   return source;
 }
 
+/// Whether the number, counted in a loop or computed, is a multiple of another one in any case.
+static bool isMultipleOf(Value value, int64_t of, int depth = 8) {
+  if (auto known = Code::constant(value))
+    return *known % of == 0;
+  if (depth == 0)
+    return false;
+  auto isMultiple = [&](Value operand) { return isMultipleOf(operand, of, depth - 1); };
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast_if_present<scf::ForOp>(argument.getOwner()->getParentOp());
+    return loop && argument == loop.getInductionVar() && isMultiple(loop.getLowerBound()) &&
+           isMultiple(loop.getStep());
+  }
+  Operation *op = value.getDefiningOp();
+  if (isa<arith::AddIOp, arith::SubIOp>(op))
+    return llvm::all_of(op->getOperands(), isMultiple);
+  return isa<arith::MulIOp>(op) && llvm::any_of(op->getOperands(), isMultiple);
+}
+
+/// Whether all lanes of the index are in one line of such a size, where each line begins with a
+/// vector.
+static bool areInLine(Elements &e, const Index &index, const Dim &size) {
+  int64_t lanes = e.code().lanes;
+  return index.step == 1 && !index.free && size.mod(Dim(lanes)).isConstant(0) &&
+         isMultipleOf(index.base, lanes);
+}
+
 /// Dimensions of both shapes are matched in runs of equal element counts; a run of one against one
 /// keeps its index.
 Indices reshapedPlace(Elements &e, ArrayRef<Dim> from, ArrayRef<Dim> to, ArrayRef<Index> place) {
@@ -122,7 +148,13 @@ Indices reshapedPlace(Elements &e, ArrayRef<Dim> from, ArrayRef<Dim> to, ArrayRe
         sizes.push_back(e.kernel.dim(to[k]));
       Index rest = e.linear(sizes, place.slice(j, jEnd - j));
       for (size_t k = iEnd; k-- > i + 1;) {
-        Value size = e.kernel.dim(from[k]), lanes = e.lanesOf(rest);
+        Value size = e.kernel.dim(from[k]);
+        if (areInLine(e, rest, from[k])) {
+          source[k] = {code.rem(rest.base, size), 1, {}};
+          rest = e.uniform(code.div(rest.base, size));
+          continue;
+        }
+        Value lanes = e.lanesOf(rest);
         Value divisor = Code::isVector(lanes) ? code.spread(size) : size;
         source[k] = e.fromLanes(code.b.create<arith::RemUIOp>(code.loc, lanes, divisor));
         rest = e.fromLanes(code.b.create<arith::DivUIOp>(code.loc, lanes, divisor));

@@ -163,7 +163,8 @@ static Machine thisMachine() {
   const char *cache = std::getenv("XDG_CACHE_HOME"), *home = std::getenv("HOME");
   std::filesystem::path folder =
       cache && *cache ? cache : std::string(home ? home : ".") + "/.cache";
-  machine.file = folder / "heddle" / ("machine-" + machine.cpu + ".json");
+  machine.file = folder / "heddle" /
+                 ("machine-" + machine.cpu + "-" + std::to_string(machine.threads) + ".json");
   return machine;
 }
 
