@@ -306,6 +306,7 @@ static void addBlocks(Cases &cases) {
     Fill fill, zeros;
   } kinds[] = {{"u4", "ui8", 96, 50, 16, Fill::range(0, 15), half},
                {"u4 with zeros", "ui8", 128, 33, 32, Fill::range(0, 15), any},
+               {"u4 less 7", "ui8", 64, 20, 32, Fill::range(0, 15), Fill::range(7, 7)},
                {"i4", "i8", 128, 16, 64, Fill::range(-8, 7), none},
                {"u8", "ui8", 64, 40, 32, Fill::range(0, 255), Fill::range(128, 128)},
                {"u8 with zeros", "ui8", 256, 17, 128, Fill::range(0, 255), Fill::range(3, 250)},

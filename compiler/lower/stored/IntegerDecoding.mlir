@@ -10,10 +10,9 @@
 // CHECK-LABEL: func.func private @kernel
 // CHECK: program.load {{.*}} : vector<16xi32>
 // CHECK: arith.andi
-// CHECK: arith.subi
 // CHECK: arith.sitofp {{.*}} : vector<16xi32> to vector<16xf32>
-// CHECK: arith.mulf
-// CHECK: arith.truncf {{.*}} : vector<16xf32> to vector<16xbf16>
+// CHECK: math.fma
+// CHECK-NOT: arith.truncf
 // CHECK: program.multiply_matrices bf16_bf16 {{.*}} rows 32 columns 32
 // CHECK-NOT: i8_i8
 // CHECK-LABEL: @heddle_program_run

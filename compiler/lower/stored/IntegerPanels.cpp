@@ -46,6 +46,12 @@ void IntegerPanels::pack(graph::StoredAttr stored, ArrayRef<int64_t> columns) {
                std::fabs(zeros.front()) <= UINT8_MAX && std::trunc(zeros.front()) == zeros.front();
   areZerosOwn = !isOne;
   zero = isOne ? static_cast<int64_t>(zeros.front()) - base : 0;
+  isZeroExact = llvm::all_of(scales, [&](float scale) {
+    double product = static_cast<double>(scale) * static_cast<double>(zero);
+    return std::isfinite(scale) && product == static_cast<double>(static_cast<float>(product));
+  });
+  areFinite = llvm::all_of(llvm::concat<float>(scales, zeros),
+                           [](float each) { return std::isfinite(each); });
   const int64_t all = stored.getColumns(), blocks = length / block;
   std::vector<char> packed(columns.size() * blocks * (blockBytes() / width()), 0);
   auto packColumn = [&](char *target, int64_t number, int64_t place, int64_t column) {

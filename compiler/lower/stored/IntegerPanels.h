@@ -48,6 +48,7 @@ public:
 
 private:
   Value codeOf(Value words, int64_t inStep);
+  Value pairsOf(Value even, Value odd);
   struct Rows;
   void pack(graph::StoredAttr stored, llvm::ArrayRef<int64_t> columns);
   void roundBlock(Value a, Value number);
@@ -76,6 +77,8 @@ private:
   bool isHalved = false;    // sums are of 16 bits at first
   bool areZerosOwn = false; // each block of a column has its zero
   int64_t zero = 0;         // else that of all
+  bool isZeroExact = false; // times each scale
+  bool areFinite = false;   // scales and zeros
   int64_t data = -1;
   /// Temporaries: q, s, and what sums begin with, or with own zeros what q sum up to below 0.
   int64_t rows = -1, steps = -1, totals = -1;
