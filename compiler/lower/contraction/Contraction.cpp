@@ -124,39 +124,31 @@ Contraction::Place Contraction::placeOf(Elements &e, Value outer) {
 
 /// A tile of `count` rows in registers that hold matrices. Weights come from memory: where few
 /// tiles share a chunk of panels, each fetches its part of the next chunk, if the L2 has room for
-/// both. Many more tiles than there usually are would fetch far more than that.
+/// both. Many more tiles than there usually are would fetch the same again and again.
 void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value count,
                                  Value firstPanel, Value endPanel) {
-  constexpr int64_t kMostOfTypical = 4;
+  constexpr int64_t kMostOfExpected = 4, kLine = 64;
   Code &code = kernel.code();
   Place place = placeOf(e, outer);
   matrices.take(code.add(place.a, code.mul(firstRow, kernel.dim(layout.runs.back().aStride))),
                 count);
   Tiling tiling = layout.tiling();
-  int64_t width = layout.panelWidth();
-  Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(width));
-  Value panels = kernel.dim(layout.panels), weights = right->constant();
-  int64_t tiles = graph::typicalSize(shape.root, tiling.outer * tiling.count);
-  int64_t panelBytes =
-      graph::typicalSize(shape.root, layout.panelRows()) * width * layout.elementBytes();
-  bool isFetched = weights && tiles <= width && panelBytes <= kernel.machine.l2Bytes / 4;
-  auto emitPanels = [&](int64_t lines) {
+  auto typical = [&](const Dim &size) { return graph::typicalSize(shape.root, size, 1); };
+  Value panelSize = code.mul(kernel.dim(layout.panelRows()), code.number(layout.panelWidth()));
+  Value panels = kernel.dim(layout.panels);
+  auto numberOf = [&](Value panel) { return code.add(code.mul(place.matrix, panels), panel); };
+  auto emitPanels = [&](Value source, int64_t tiles, int64_t lines) {
     Value tile = code.add(code.mul(outer, kernel.dim(tiling.count)),
                           code.div(firstRow, code.number(layout.tileRows)));
-    Value before = code.mul(tile, code.sub(endPanel, firstPanel)); // parts of other tiles
-    Value part = code.mul(kernel.dim(layout.panelRows()), code.number(lines));
+    Value before = code.mul(code.rem(tile, code.number(tiles)), code.sub(endPanel, firstPanel));
+    Value part = code.mul(kernel.dim(layout.panelRows().floorDiv(Dim(layout.stepLength()))),
+                          code.number(kLine * lines));
     code.forEach(firstPanel, endPanel, 1, [&](Value panel) {
-      auto panelAt = [&](Value number) {
-        number = code.add(code.mul(place.matrix, panels), number);
-        return code.mul(right->placeOf(number), panelSize);
-      };
-      Value fetched = right->pointer();
-      if (lines) {
-        Value parts = code.add(before, code.sub(panel, firstPanel));
-        fetched =
-            code.at(weights, layout.element, code.add(panelAt(endPanel), code.mul(parts, part)));
-      }
-      matrices.multiply(code.at(right->pointer(), layout.element, panelAt(panel)), fetched, lines);
+      Value at = code.mul(right->placeOf(numberOf(panel)), panelSize), fetched = right->pointer();
+      if (lines)
+        fetched = code.at(source, code.b.getI8Type(),
+                          code.mul(code.add(before, code.sub(panel, firstPanel)), part));
+      matrices.multiply(code.at(right->pointer(), layout.element, at), fetched, lines);
       code.forEach(code.number(0), count, 1, [&](Value row) {
         Elements::Scope scope(e);
         epilogue.emit(e, matrices.sumsOf(row), place.indices, code.add(firstRow, row),
@@ -165,15 +157,18 @@ void Contraction::emitMatrixTile(Elements &e, Value outer, Value firstRow, Value
     });
     return Values();
   };
-  if (!isFetched) {
-    emitPanels(0);
+  int64_t steps = std::max<int64_t>(1, typical(layout.panelRows()) / layout.stepLength());
+  int64_t lines = llvm::divideCeil(typical(right->sourceBytes()), kLine * steps);
+  int64_t tiles = std::max(typical(tiling.outer * tiling.count), isCoded() ? kMostOfExpected : 1);
+  Value source = right->sourceOf(numberOf(endPanel));
+  if (!source || tiles > lines || typical(panelBytes()) > kernel.machine.l2Bytes / 4) {
+    emitPanels({}, 1, 0);
     return;
   }
-  int64_t lines = llvm::divideCeil(width, std::max<int64_t>(1, tiles));
-  Value most = code.number(kMostOfTypical * std::max<int64_t>(1, tiles));
   code.choose(
-      code.less(most, kernel.dim(tiling.outer * tiling.count)), TypeRange(),
-      [&] { return emitPanels(0); }, [&] { return emitPanels(lines); });
+      code.less(code.number(kMostOfExpected * tiles), kernel.dim(tiling.outer * tiling.count)),
+      TypeRange(), [&] { return emitPanels({}, 1, 0); },
+      [&] { return emitPanels(source, tiles, llvm::divideCeil(lines, tiles)); });
 }
 
 void Contraction::emitTile(Elements &e, Value outer, Value tileNumber, Value firstRow, int64_t rows,

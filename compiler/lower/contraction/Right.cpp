@@ -81,6 +81,13 @@ public:
   }
   Value pointer() override { return constant(); }
   Value constant() override { return kernel.data(panels); }
+  Value sourceOf(Value panel) override {
+    Code &code = kernel.code();
+    return code.at(constant(), code.b.getI8Type(), code.mul(panel, kernel.dim(sourceBytes())));
+  }
+  Dim sourceBytes() const override {
+    return layout.panelRows() * Dim(layout.panelWidth() * layout.elementBytes());
+  }
   SmallVector<Value> startOf(Value panel, int64_t rows) override {
     return starts < 0 ? SmallVector<Value>() : startAt(layout, kernel.data(starts), panel, rows);
   }
@@ -180,6 +187,10 @@ public:
     Code &code = kernel.code();
     return code.at(kernel.scratch(), code.b.getI8Type(), kernel.dim(begin));
   }
+  Value sourceOf(Value panel) override {
+    return panels.codesOf(kernel.code().mul(panel, kernel.code().number(layout.vectors)));
+  }
+  Dim sourceBytes() const override { return Dim(layout.vectors * panels.bytesOfPanel()); }
   Scratch scratch() const override { return Scratch::Shared; }
   Dim scratchOfTile(const Dim &bytes) override {
     begin = lineAfter(bytes);

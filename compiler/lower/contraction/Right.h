@@ -21,6 +21,9 @@ public:
   virtual Value pointer() = 0;
   /// The panels where they are constants; null otherwise.
   virtual Value constant() { return {}; }
+  /// Where a panel comes from that is constant, in any form, and its bytes there; null otherwise.
+  virtual Value sourceOf(Value panel) { return {}; }
+  virtual Dim sourceBytes() const { return Dim(0); }
   /// Initial accumulators of a tile at a panel; none: zeros.
   virtual llvm::SmallVector<Value> startOf(Value panel, int64_t rows) { return {}; }
   /// The vectors of the result's columns at a panel, row by row.

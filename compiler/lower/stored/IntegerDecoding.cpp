@@ -53,8 +53,7 @@ void IntegerPanels::decode(Value panel, Value target, int64_t vector, int64_t wi
   OpBuilder &b = code.b;
   Type byte = b.getI8Type(), word = b.getI32Type(), f32 = b.getF32Type();
   int64_t blocks = length / block, unrolled = std::gcd(kSteps, block / step());
-  Value from =
-      code.at(kernel.data(data), byte, code.mul(panel, code.number(blocks * blockBytes())));
+  Value from = codesOf(panel);
   code.forEach(code.number(0), code.number(blocks), 1, [&](Value number) {
     Value source = code.at(from, byte, code.mul(number, code.number(blockBytes())));
     Value parameters = code.at(source, byte, code.number(codeBytes()));

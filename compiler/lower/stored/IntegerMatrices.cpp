@@ -60,8 +60,7 @@ void IntegerPanels::unpack(Value panel, Value place) {
   OpBuilder &b = code.b;
   Type byte = b.getI8Type(), word = b.getI32Type();
   int64_t blocks = length / block;
-  Value from =
-      code.at(kernel.data(data), byte, code.mul(panel, code.number(blocks * blockBytes())));
+  Value from = codesOf(panel);
   Value to = unpackedAt(place), mask = code.spread(code.integerOf(word, 0x0f0f0f0f)),
         shift = code.spread(code.integerOf(word, 4));
   code.forEach(code.number(0), code.number(blocks), 1, [&](Value number) {
@@ -111,8 +110,7 @@ SmallVector<Value> IntegerPanels::matrixSums(const RegisterTile &tile, const Til
     numbers.push_back(code.div(code.sub(row, first), code.number(length)));
   Value steps = code.at(kernel.temporary(this->steps), f32, code.div(first, code.number(block)));
   Value left = code.at(kernel.temporary(rows), byte, first), right = unpackedAt(place);
-  Value from =
-      code.at(kernel.data(data), byte, code.mul(panel, code.number(blocks * blockBytes())));
+  Value from = codesOf(panel);
   auto multiply = [&](Value number) {
     Value first = code.mul(number, code.number(block));
     Value matrix = code.at(right, byte, code.mul(first, code.number(width())));

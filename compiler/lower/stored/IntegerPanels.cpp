@@ -244,6 +244,12 @@ Value IntegerPanels::addScaled(Value block, Value scale, Value steps, Value numb
   return code.b.create<math::FmaOp>(code.loc, block, step, sum);
 }
 
+Value IntegerPanels::codesOf(Value panel) {
+  Code &code = kernel.code();
+  return code.at(kernel.data(data), code.b.getI8Type(),
+                 code.mul(panel, code.number(bytesOfPanel())));
+}
+
 SmallVector<Value> IntegerPanels::sums(const RegisterTile &tile, const TileProduct &product,
                                        Value panel) {
   Code &code = kernel.code();
@@ -259,8 +265,7 @@ SmallVector<Value> IntegerPanels::sums(const RegisterTile &tile, const TileProdu
     if (totals >= 0)
       rows.totals.push_back(code.at(kernel.temporary(totals), areZerosOwn ? f32 : word, first));
   }
-  Value from =
-      code.at(kernel.data(data), byte, code.mul(panel, code.number(blocks * blockBytes())));
+  Value from = codesOf(panel);
   Values start(count, code.spread(code.constantOf(f32, 0)));
   Values made =
       code.fold(code.number(0), code.number(blocks), 1, start, [&](Value number, ValueRange in) {

@@ -46,6 +46,10 @@ public:
   /// panel of `width` columns, whose rows are pairs of rows of the weights.
   void decode(Value panel, Value target, int64_t vector, int64_t width);
 
+  /// Codes, scales and zeros of a panel.
+  Value codesOf(Value panel);
+  int64_t bytesOfPanel() const { return length / block * blockBytes(); }
+
 private:
   Value codeOf(Value words, int64_t inStep);
   Value pairsOf(Value even, Value odd);
