@@ -21,7 +21,7 @@ public:
   virtual Value pointer() = 0;
   /// The panels where they are constants; null otherwise.
   virtual Value constant() { return {}; }
-  /// Where a panel comes from that is constant, in any form, and its bytes there; null otherwise.
+  /// Memory that a constant panel comes from, in any form, and its bytes there; null for others.
   virtual Value sourceOf(Value panel) { return {}; }
   virtual Dim sourceBytes() const { return Dim(0); }
   /// Initial accumulators of a tile at a panel; none: zeros.
