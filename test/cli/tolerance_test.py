@@ -11,6 +11,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, find_heddle, heddle, save
+from heddle.precision.search import Search
 from heddle.quantize.measure import OutputError
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -119,6 +120,27 @@ def test_samples_that_were_not_searched_on_confirm_it(tmp_path):
     x[:] = 1.0
     plan, facts = choose(path, 1e-4, {"x": x})
     assert [group.get("precision") for group in plan["groups"]] == ["bf16"]
+
+
+@pytest.mark.parametrize("f32, chosen, integers, tolerance, best", [
+    (1.0, 2.0, 3.0, 0.1, "f32"), (3.0, 2.0, 1.0, 0.1, "int8"), (3.0, 2.0, 1.0, 1e-7, "f32"),
+    (0.99, 1.0, 0.99, 1e-7, "f32")])
+def test_whole_models_decide(tmp_path, monkeypatch, f32, chosen, integers, tolerance, best):
+    """Sums of single gains are not the gain of a run."""
+    monkeypatch.setattr(Search, "_time_runs", lambda *_: {"f32": f32, "chosen": chosen,
+                                                          "int8": integers})
+    model = make_model(tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=samples(320))
+    plan, facts = choose(model, tolerance, tmp_path / "d.npz", math="int8", batch=32)
+    assert len(plan["integers"]) == (2 * BRANCHES if best == "int8" else 0)
+    assert {group["precision"] for group in facts["groups"]} == {best}
+    assert facts["error"] <= tolerance
+
+
+def test_what_is_tried_is_kept_nowhere(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    choose(model, 5e-5, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
 
 
 def test_the_command_compiles_what_was_chosen(tmp_path):

@@ -10,6 +10,7 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import copy
+import os
 import statistics
 import time
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from .report import Report
 SEARCHED = 8  # samples at most that are searched on
 TRIALS = 40  # compilations at most that halve parts
 MEASURED = 8  # choices of parts that are measured
+CLEARLY = 0.98  # of the time of another model
 WORTH = 0.02  # of the time that all would save: parts that save less are not halved
 FIXED = {"plan", "output", "load", "profile", "training", "progress", "ragged"}
 
@@ -76,7 +78,10 @@ class Search:
 
     def __init__(self, model, feeds, tolerance, drawn, options, folder, progress):
         self.model, self.tolerance, self.options = model, tolerance, options
-        self.network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
+        proto = read_model(model, "choosing precisions", "quantize")
+        self.tried = _tried(model, proto, options, folder)
+        self.latest = None, None  # names, and their module
+        self.network = Network(copy.deepcopy(proto),
                                str(model) if isinstance(model, str) else "<model>", opset=None)
         self.name = self.network.name
         _fix_sizes(self.network, shape_texts(options.get("shapes")))
@@ -96,16 +101,15 @@ class Search:
         if each:
             self.parts = [self._part((name,)) for name in wanted]
         chosen, error = self._confirmed()
-        plan = self.choices.told(self._final(chosen), self._measured)
-        return plan, Report(self._facts(chosen, error))
+        seconds = None
+        if self.options["math"] != "bf16-emulated":
+            seconds = self._time_runs(chosen)
+            chosen, error = self._fastest(chosen, error, seconds)
+        plan = self.choices.told(self.compile(chosen).compiled.plan, self._measured)
+        return plan, Report(self._facts(chosen, error, seconds))
 
     def _plan_of(self, math):
-        return compiler.compile(self.model, **{**self.options, "math": math}, load=False).plan
-
-    def _final(self, chosen):
-        """The plan that a compilation of the choice has."""
-        return compiler.compile(self.model, plan=self.choices.plan(chosen), **self.options,
-                                load=False).plan
+        return compiler.compile(**{**self.tried, "math": math}, load=False).plan
 
     def _refuse_numbers(self):
         """Refuses outputs that have no numbers to compare."""
@@ -123,10 +127,15 @@ class Search:
         return {"seconds": self.choices.seconds(name), "saved": self.choices.saved((name,)),
                 **error}
 
-    def compile(self, names, **more):
+    def compile(self, names, profile=False):
         """A module in which these products are of smaller numbers."""
-        self.compiled += 1
-        return compiler.compile(self.model, plan=self.choices.plan(names), **self.options, **more)
+        key = frozenset(names), profile
+        if self.latest[0] != key:
+            self.latest = None, None  # lets go of its weights
+            self.compiled += 1
+            self.latest = key, compiler.compile(plan=self.choices.plan(names), profile=profile,
+                                                **self.tried)
+        return self.latest[1]
 
     def _tell(self, names, error):
         if self.progress:
@@ -210,30 +219,56 @@ class Search:
         return set(), 0.0
 
     def _time_runs(self, chosen):
-        """Medians of seconds of runs that take turns."""
-        kinds = {"f32": (), self.choices.kind: self.choices.names, "chosen": chosen}
-        modules = {kind: self.compile(names) for kind, names in kinds.items()}
-        feed, seconds = self.searched[0][0], {kind: [] for kind in kinds}
+        """Medians of seconds of runs that take turns; equal models have the same ones."""
+        kinds = {"chosen": frozenset(chosen), "f32": frozenset(),
+                 self.choices.kind: frozenset(self.choices.names)}
+        modules = {names: self.compile(names) for names in dict.fromkeys(kinds.values())}
+        feed, seconds = self.searched[0][0], {names: [] for names in modules}
         for _ in range(2 + ROUNDS):
-            for kind, module in modules.items():
+            for names, module in modules.items():
                 begin = time.perf_counter()
                 module.run(None, dict(feed))
-                seconds[kind].append(time.perf_counter() - begin)
-        return {kind: statistics.median(each[2:]) for kind, each in seconds.items()}
+                seconds[names].append(time.perf_counter() - begin)
+        return {kind: statistics.median(seconds[names][2:]) for kind, names in kinds.items()}
 
-    def _facts(self, chosen, error):
-        choices, is_real = self.choices, self.options["math"] != "bf16-emulated"
+    def _fastest(self, chosen, error, seconds):
+        """What was chosen and its error, unless f32, or all in smaller numbers, within the same
+        bound, is clearly faster as a whole; its seconds become those of what is chosen."""
+        if seconds["f32"] < CLEARLY * seconds["chosen"]:
+            chosen, error, seconds["chosen"] = set(), 0.0, seconds["f32"]
+        whole, names = seconds[self.choices.kind], tuple(self.choices.names)
+        if whole < CLEARLY * seconds["chosen"] and self._error(names) <= self.tolerance:
+            held = self._error(names, held=True)
+            if held <= self.tolerance:
+                chosen, error, seconds["chosen"] = set(names), held, whole
+        return chosen, error
+
+    def _facts(self, chosen, error, seconds):
+        choices = self.choices
         groups = [{"name": name, "precision": choices.kind if name in chosen else "f32",
                    "error": 0.0, "groups": 1, **self._measured(name)} for name in choices.names]
         return {
             "model": self.name, "tolerance": self.tolerance, "error": error, "kind": choices.kind,
             "math": self.options["math"], "groups": groups,
             "seconds": choices.whole, "saved": choices.saved(chosen),
-            "run_seconds": self._time_runs(chosen) if is_real else None, "compiled": self.compiled,
+            "run_seconds": seconds, "compiled": self.compiled,
             "search_seconds": time.perf_counter() - self.begin,
             "data": {"random": self.samples.is_random, "searched": len(self.searched),
                      "held_out": sum(1 for _ in self.samples.held())
                      if self.samples.has_held else 0}}
+
+
+def _tried(model, proto, options, folder):
+    """Arguments of compilations that are tried. Most of their kernels are in many of them, so that
+    a cache of the search has these. It is to have no artefacts, each with all weights, and of bytes
+    there are none; a model that is larger than bytes can be has no cache."""
+    from google.protobuf.message import EncodeError  # of onnx
+
+    try:
+        return {**options, "model": proto.SerializeToString(),
+                "cache": os.path.join(folder, "kernels")}
+    except (ValueError, EncodeError):  # above 2 GiB
+        return {**options, "model": model, "cache": False}
 
 
 def _fix_sizes(network, texts):
