@@ -11,6 +11,7 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, find_heddle, heddle, save
+from heddle.precision.choices import Groups, Nodes
 from heddle.precision.search import Search
 from heddle.quantize.measure import OutputError
 
@@ -137,6 +138,38 @@ def test_whole_models_decide(tmp_path, monkeypatch, f32, chosen, integers, toler
     assert facts["error"] <= tolerance
 
 
+@pytest.mark.parametrize("math", ["bf16-emulated", "int8"])
+def test_nothing_is_timed_where_estimates_say_what_is_faster(tmp_path, monkeypatch, math):
+    def refuse(*_):
+        raise AssertionError("it is timed")
+
+    for where in (Groups, Nodes):
+        monkeypatch.setattr(where, "time", refuse)
+    monkeypatch.setattr(Search, "_time_runs", refuse)
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    np.savez(tmp_path / "d.npz", x=samples(320))
+    reports = []
+    plan = package.choose_precision(model, tmp_path / "d.npz", tolerance=0.1, math=math, batch=32,
+                                    untimed=True, report=reports.append)
+    facts = reports[0].facts
+    assert facts["is_untimed"] and facts["run_seconds"] is None
+    assert {group["precision"] for group in facts["groups"]} == {facts["kind"]}
+    assert 0 < facts["saved"] < facts["seconds"]
+    assert "of a run would be saved by an estimate" in str(reports[0])
+    package.compile(model, plan=plan, math=math)
+
+
+def test_estimates_leave_out_what_hurts(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    np.savez(tmp_path / "d.npz", x=samples())
+    done = heddle("compile", model, "--tolerance", "5e-5", "--math", "bf16-emulated", "--untimed",
+                  "--data", tmp_path / "d.npz", "-o", tmp_path / "m.so", "--json")
+    assert done.status == OK, done.errors
+    facts = done.json["precision"]
+    assert {group["name"] for group in facts["groups"] if group["precision"] == "f32"} == {
+        "MatMul_a2", "MatMul_b2"}
+
+
 def test_what_is_tried_is_kept_nowhere(tmp_path):
     model = make_model(tmp_path / "m.onnx", hurts=[2])
     choose(model, 5e-5, cache=tmp_path / "cache")
@@ -197,6 +230,7 @@ def test_without_data_the_report_says_so(tmp_path):
     (["--tolerance", "0.1", "--math", "strict"], "it must be bf16, bf16-emulated"),
     (["--tolerance", "0.1", "--plan", "x.plan"], "--plan excludes --tolerance"),
     (["--data", "d.npz"], "--data requires --tolerance"),
+    (["--untimed"], "--untimed requires --tolerance"),
     (["--tolerance", "0.1", "--data", "nowhere.npz"], "'nowhere.npz': there is no such file"),
     (["--tolerance", "0.1", "--target", "x86-64-v3", "--math", "bf16"],
      "target 'x86-64-v3' has no products of bf16"),

@@ -54,8 +54,9 @@ class Part:
     error: float
 
 
-def run(model, feeds, tolerance, math, progress, each, drawn, options):
+def run(model, feeds, tolerance, progress, drawn, options, *, each, untimed):
     """(plan, Report)."""
+    math = options["math"]
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if not (is_number and 0 < tolerance < inf):
         raise UsageError(f"--tolerance {tolerance}: must be a number above 0, the greatest error "
@@ -68,8 +69,8 @@ def run(model, feeds, tolerance, math, progress, each, drawn, options):
         raise UsageError("--target c: choosing precisions runs the model on this machine; choose "
                          "without it, and compile the plan for 'c'")
     with workplace.folder() as folder:
-        search = Search(model, feeds, tolerance, Drawn(*drawn), {**options, "math": math}, folder,
-                        progress)
+        search = Search(model, feeds, tolerance, Drawn(*drawn), options, folder, progress)
+        search.is_untimed = untimed
         return search.run(each)
 
 
@@ -77,7 +78,7 @@ class Search:
     """One search, as far as it has come."""
 
     def __init__(self, model, feeds, tolerance, drawn, options, folder, progress):
-        self.model, self.tolerance, self.options = model, tolerance, options
+        self.tolerance, self.options, self.is_untimed = tolerance, options, False
         proto = read_model(model, "choosing precisions", "quantize")
         self.tried = _tried(model, proto, options, folder)
         self.latest = None, None  # names, and their module
@@ -95,14 +96,17 @@ class Search:
         self.searched = [(feed, self.exact.run(None, dict(feed)))
                          for feed in islice(self.samples.calibrating(), SEARCHED)]
         self._refuse_numbers()
-        self.choices.time(self, dict(self.searched[0][0]))
+        if self.is_untimed:
+            self.choices.estimate(self.exact.compiled.explanation["groups"])
+        else:
+            self.choices.time(self, dict(self.searched[0][0]))
         wanted = tuple(name for name in self.choices.names if self.choices.saved((name,)) > 0)
         self.parts = [self._part(wanted)] if wanted else []
         if each:
             self.parts = [self._part((name,)) for name in wanted]
         chosen, error = self._confirmed()
         seconds = None
-        if self.options["math"] != "bf16-emulated":
+        if not self.is_untimed and self.options["math"] != "bf16-emulated":
             seconds = self._time_runs(chosen)
             chosen, error = self._fastest(chosen, error, seconds)
         plan = self.choices.told(self.compile(chosen).compiled.plan, self._measured)
@@ -232,8 +236,8 @@ class Search:
         return {kind: statistics.median(seconds[names][2:]) for kind, names in kinds.items()}
 
     def _fastest(self, chosen, error, seconds):
-        """What was chosen and its error, unless f32, or all in smaller numbers, within the same
-        bound, is clearly faster as a whole; its seconds become those of what is chosen."""
+        """The choice and its error, unless f32, or all in smaller numbers, within the same bound,
+        is clearly faster as a whole; its seconds become those of what is chosen."""
         if seconds["f32"] < CLEARLY * seconds["chosen"]:
             chosen, error, seconds["chosen"] = set(), 0.0, seconds["f32"]
         whole, names = seconds[self.choices.kind], tuple(self.choices.names)
@@ -251,7 +255,7 @@ class Search:
             "model": self.name, "tolerance": self.tolerance, "error": error, "kind": choices.kind,
             "math": self.options["math"], "groups": groups,
             "seconds": choices.whole, "saved": choices.saved(chosen),
-            "run_seconds": seconds, "compiled": self.compiled,
+            "is_untimed": self.is_untimed, "run_seconds": seconds, "compiled": self.compiled,
             "search_seconds": time.perf_counter() - self.begin,
             "data": {"random": self.samples.is_random, "searched": len(self.searched),
                      "held_out": sum(1 for _ in self.samples.held())
