@@ -11,8 +11,9 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, find_heddle, heddle, save
+from google.protobuf.message import EncodeError
 from heddle.precision.choices import Groups, Nodes
-from heddle.precision.search import Search
+from heddle.precision.search import Search, tried
 from heddle.quantize.measure import OutputError
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -174,6 +175,15 @@ def test_what_is_tried_is_kept_nowhere(tmp_path):
     model = make_model(tmp_path / "m.onnx", hurts=[2])
     choose(model, 5e-5, cache=tmp_path / "cache")
     assert not (tmp_path / "cache").exists()
+
+
+def test_a_model_that_is_larger_than_bytes_can_be_is_tried_from_its_file():
+    class Large:
+        def SerializeToString(self):
+            raise EncodeError("Failed to serialize proto")
+
+    assert tried("m.onnx", Large(), {"math": "bf16", "cache": "mine"}, "folder") == {
+        "model": "m.onnx", "math": "bf16", "cache": False}
 
 
 def test_the_command_compiles_what_was_chosen(tmp_path):

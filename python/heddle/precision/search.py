@@ -80,7 +80,7 @@ class Search:
     def __init__(self, model, feeds, tolerance, drawn, options, folder, progress):
         self.tolerance, self.options, self.is_untimed = tolerance, options, False
         proto = read_model(model, "choosing precisions", "quantize")
-        self.tried = _tried(model, proto, options, folder)
+        self.tried = tried(model, proto, options, folder)
         self.latest = None, None  # names, and their module
         self.network = Network(copy.deepcopy(proto),
                                str(model) if isinstance(model, str) else "<model>", opset=None)
@@ -262,7 +262,7 @@ class Search:
                      if self.samples.has_held else 0}}
 
 
-def _tried(model, proto, options, folder):
+def tried(model, proto, options, folder):
     """Arguments of compilations that are tried. Most of their kernels are in many of them, so that
     a cache of the search has these. It is to have no artefacts, each with all weights, and of bytes
     there are none; a model that is larger than bytes can be has no cache."""
