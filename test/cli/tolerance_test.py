@@ -304,5 +304,7 @@ def test_other_inputs_may_be_further_off():
         error.add(np.full(4, 10.0), np.full(4, 10.0 + off))
     assert error.relative == 0.3
     assert error.expected == pytest.approx((2 + 3 * np.std([1, 2, 3])) / 10)
+    error.add(np.full(4, 5.0), np.full(4, 7.0))  # its largest number is less than that of others
+    assert error.expected == pytest.approx((2 + 3 * np.std([1, 2, 3, 2])) / 8.75)
     error.add(np.full(4, 10.0), np.full(4, np.inf))
     assert error.expected == np.inf

@@ -14,7 +14,7 @@ import os
 import statistics
 import time
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from math import inf, sqrt
 from numbers import Real
 
@@ -151,10 +151,11 @@ class Search:
         return Part(names, self._error(names))
 
     def _error(self, names, held=False):
-        """The greatest error of an output that is to be expected."""
+        """The greatest error of an output that is to be expected; `held`: of all samples, also of
+        those that are not searched on."""
         module = self.compile(names)
-        pairs = (((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
-                 if held else self.searched)
+        others = ((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
+        pairs = chain(self.searched, others if held else ())
         errors = measure.output_errors(
             [output.name for output in self.exact.outputs],
             ((wanted, module.run(None, dict(feed))) for feed, wanted in pairs))
@@ -223,28 +224,31 @@ class Search:
         return set(), 0.0
 
     def _time_runs(self, chosen):
-        """Medians of seconds of runs that take turns; equal models have the same ones."""
+        """Medians of seconds of runs that take turns; equal models have the same ones. Those of one
+        thread are by its own clock, which other processes do not move."""
         kinds = {"chosen": frozenset(chosen), "f32": frozenset(),
                  self.choices.kind: frozenset(self.choices.names)}
         modules = {names: self.compile(names) for names in dict.fromkeys(kinds.values())}
         feed, seconds = self.searched[0][0], {names: [] for names in modules}
+        clock = time.thread_time if self.options.get("threads") == 1 else time.perf_counter
         for _ in range(2 + ROUNDS):
             for names, module in modules.items():
-                begin = time.perf_counter()
+                begin = clock()
                 module.run(None, dict(feed))
-                seconds[names].append(time.perf_counter() - begin)
+                seconds[names].append(clock() - begin)
         return {kind: statistics.median(seconds[names][2:]) for kind, names in kinds.items()}
 
     def _fastest(self, chosen, error, seconds):
-        """The choice and its error, unless f32, or all in smaller numbers, within the same bound,
-        is clearly faster as a whole; its seconds become those of what is chosen."""
-        if seconds["f32"] < CLEARLY * seconds["chosen"]:
-            chosen, error, seconds["chosen"] = set(), 0.0, seconds["f32"]
+        """The choice and its error where it is clearly faster as a whole than f32 and than all in
+        smaller numbers, or else what is as fast within the same bound; `seconds` become its own."""
         whole, names = seconds[self.choices.kind], tuple(self.choices.names)
-        if whole < CLEARLY * seconds["chosen"] and self._error(names) <= self.tolerance:
-            held = self._error(names, held=True)
-            if held <= self.tolerance:
-                chosen, error, seconds["chosen"] = set(names), held, whole
+        if seconds["chosen"] >= CLEARLY * seconds["f32"]:
+            chosen, error, seconds["chosen"] = set(), 0.0, seconds["f32"]
+        if (chosen != set(names) and whole < CLEARLY * seconds["f32"]
+                and seconds["chosen"] >= CLEARLY * whole):
+            error_of_all = self._error(names, held=True)
+            if error_of_all <= self.tolerance:
+                chosen, error, seconds["chosen"] = set(names), error_of_all, whole
         return chosen, error
 
     def _facts(self, chosen, error, seconds):
