@@ -91,6 +91,9 @@ BENCHMARKS = {
     "matmuls": Benchmark(
         "kernels.matmuls", "how fast are f32 products with constant weights beside oneDNN's?",
         "--only 128x768x768 --rounds 1 --turn 1"),
+    "short-layers": Benchmark(
+        "kernels.short", "how fast are products and convolutions of bf16 beside oneDNN's?",
+        "--only 7x7 --rounds 1 --turn 1", PEERS),
     "convolutions": Benchmark(
         "kernels.convolutions", "how fast is every convolution of eight CNNs beside oneDNN's?",
         "--only 64->64 --rounds 1 --turn 1"),

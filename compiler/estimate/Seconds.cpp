@@ -3,6 +3,8 @@
 #include "compiler/estimate/Seconds.h"
 
 #include "compiler/estimate/Traffic.h"
+#include "compiler/graph/Typical.h"
+#include "compiler/mechanism/Mechanism.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -57,6 +59,15 @@ double secondsOf(const Work &work, const program::Machine &machine) {
   return rates.launch + std::max(work.products / rates.products + work.shorts / rates.shorts +
                                      work.matrices / rates.matrices + work.others / rates.others,
                                  work.bytes / rates.bytes);
+}
+
+double secondsOf(graph::GroupOp group, const program::Machine &machine) {
+  Block &body = group.getBody().front();
+  return secondsOf(workOf(mechanism::opsOf(body), body.getTerminator()->getOperands(),
+                          [&](const graph::Dim &dim) {
+                            return static_cast<double>(graph::typicalSize(group, dim));
+                          }),
+                   machine);
 }
 
 } // namespace heddle::estimate

@@ -29,6 +29,8 @@ Work shortened(Work work, llvm::ArrayRef<mlir::Operation *> ops,
 
 /// A roofline: the start of the kernel, and the slower of arithmetic and memory.
 double secondsOf(const Work &work, const program::Machine &machine);
+/// Estimates a group, with typical sizes of symbols.
+double secondsOf(graph::GroupOp group, const program::Machine &machine);
 
 } // namespace heddle::estimate
 

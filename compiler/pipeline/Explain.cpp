@@ -2,6 +2,7 @@
 
 #include "compiler/pipeline/Explain.h"
 
+#include "compiler/estimate/Seconds.h"
 #include "compiler/estimate/Traffic.h"
 #include "compiler/graph/LoopNest.h"
 #include "compiler/graph/ragged/Ragged.h"
@@ -326,6 +327,7 @@ Json Explainer::groupOf(int64_t number) {
   json["read_bytes"] = sizeOf(read + weights);
   json["written_bytes"] = sizeOf(written);
   json["flops"] = sizeOf(estimate::flopsOf(group));
+  json["estimated_seconds"] = estimate::secondsOf(group, compiled.machine.on(group.deviceNumber()));
   json["functions"] = compiled.program.functions.at(number);
   return json;
 }

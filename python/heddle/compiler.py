@@ -65,6 +65,13 @@ class Compiled(library.Held):
         return json.loads(os.fsdecode(call("heddle_compiled_report", self._handle)))
 
     @property
+    def explanation(self):
+        """All that was decided about each group, as `heddle explain --json` has it."""
+        text = ctypes.c_char_p()
+        call("heddle_compiled_explain", self._handle, ctypes.byref(text))
+        return json.loads(os.fsdecode(text.value))
+
+    @property
     def kept(self):
         """The artefact's path in the cache, and the files of its external data; or None."""
         text = ctypes.c_void_p()
@@ -335,7 +342,7 @@ def compile(  # noqa: A001: the package's own word
                token (default: those of the model).
     load       False returns what was compiled instead, which this machine need not be able to run.
 
-    The result's `compiled` has `write`, `plan` and `report`.
+    The result's `compiled` has `write`, `plan`, `report` and `explanation`.
     """
     given = dict(locals())
     start = starts.Start(model, given)

@@ -158,6 +158,7 @@ PROTOTYPES = {
     "heddle_compiled_module": (STATUS, [HANDLE, POINTER(HANDLE)]),
     "heddle_compiled_plan": (c_char_p, [HANDLE]),
     "heddle_compiled_report": (c_char_p, [HANDLE]),
+    "heddle_compiled_explain": (STATUS, [HANDLE, POINTER(c_char_p)]),
     "heddle_reference_run_with": (
         STATUS,
         [c_char_p, POINTER(CompileOptions), TENSORS, c_size_t, Each, c_void_p],

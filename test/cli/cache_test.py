@@ -140,6 +140,31 @@ def test_another_model_takes_the_kernels_that_it_shares(tmp_path, folder):
                                           "from_cache": first["report"]["objects"]["count"]}
 
 
+def test_a_mix_of_precisions_has_the_kernels_of_both(tmp_path, folder):
+    """Kernels of some size are found one by one, also where others beside them are new."""
+    random, layers = np.random.default_rng(0), 8
+    sizes = [32 + 16 * layer for layer in range(layers + 1)]
+    weights = {f"w{layer}": random.standard_normal(sizes[layer:layer + 2]).astype(np.float32)
+               for layer in range(layers)}
+    names = ["x", *(f"h{layer}" for layer in range(1, layers)), "y"]
+    nodes = [make_node("MatMul", f"{names[layer]} w{layer}", names[layer + 1], f"n{layer}")
+             for layer in range(layers)]
+    network = save(make_model(nodes, {"x": [64, sizes[0]]}, {"y": [64, sizes[-1]]}, weights),
+                   tmp_path / "m.onnx")
+
+    def objects(math, *more):
+        return compiled(network, tmp_path / "m.so", folder, "--math", math, *more)[
+            "report"]["objects"]
+
+    objects("bf16-emulated", "--plan-out", tmp_path / "m.plan")
+    assert objects("fast", "--plan-out", tmp_path / "exact.plan")["count"] > layers
+    plan = json.loads((tmp_path / "m.plan").read_text())
+    plan["groups"][:4] = json.loads((tmp_path / "exact.plan").read_text())["groups"][:4]
+    (tmp_path / "m.plan").write_text(json.dumps(plan))
+    mixed = objects("bf16-emulated", "--plan", tmp_path / "m.plan")
+    assert layers - 1 <= mixed["from_cache"] < mixed["count"]  # one has a side of each
+
+
 def test_what_is_damaged_is_compiled_anew(model, tmp_path, folder):
     first = compiled(model, tmp_path / "a.so", folder)
     for damage in ("cut", "changed", "empty"):

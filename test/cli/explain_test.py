@@ -85,6 +85,8 @@ def test_work_and_traffic_are_numbers_where_sizes_are(model):
     assert group["written_bytes"] == 5 * 4 * 4
     weights = group["weight_bytes"]
     assert weights >= 3 * 4 * 4 and group["read_bytes"] == 5 * 3 * 4 + weights
+    [larger] = json_of("explain", model, "--dim", "batch=50000")["groups"]
+    assert 0 < 50 * group["estimated_seconds"] < larger["estimated_seconds"]
 
 
 def test_the_groups_are_those_of_the_plan(chain):

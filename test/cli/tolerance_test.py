@@ -11,6 +11,9 @@ import numpy as np
 import onnx.parser
 import pytest
 from command import OK, USAGE, find_heddle, heddle, save
+from google.protobuf.message import EncodeError
+from heddle.precision.choices import Groups, Nodes
+from heddle.precision.search import Search, tried
 from heddle.quantize.measure import OutputError
 
 pytestmark = pytest.mark.usefixtures("compiler")
@@ -121,6 +124,68 @@ def test_samples_that_were_not_searched_on_confirm_it(tmp_path):
     assert [group.get("precision") for group in plan["groups"]] == ["bf16"]
 
 
+@pytest.mark.parametrize("f32, chosen, integers, tolerance, best", [
+    (1.0, 2.0, 3.0, 0.1, "f32"), (3.0, 2.0, 1.0, 0.1, "int8"), (3.0, 2.0, 1.0, 1e-7, "f32"),
+    (0.99, 1.0, 0.99, 1e-7, "f32")])
+def test_whole_models_decide(tmp_path, monkeypatch, f32, chosen, integers, tolerance, best):
+    """Sums of single gains are not the gain of a run."""
+    monkeypatch.setattr(Search, "_time_runs", lambda *_: {"f32": f32, "chosen": chosen,
+                                                          "int8": integers})
+    model = make_model(tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=samples(320))
+    plan, facts = choose(model, tolerance, tmp_path / "d.npz", math="int8", batch=32)
+    assert len(plan["integers"]) == (2 * BRANCHES if best == "int8" else 0)
+    assert {group["precision"] for group in facts["groups"]} == {best}
+    assert facts["error"] <= tolerance
+
+
+@pytest.mark.parametrize("math", ["bf16-emulated", "int8"])
+def test_nothing_is_timed_where_estimates_say_what_is_faster(tmp_path, monkeypatch, math):
+    def refuse(*_):
+        raise AssertionError("it is timed")
+
+    for where in (Groups, Nodes):
+        monkeypatch.setattr(where, "time", refuse)
+    monkeypatch.setattr(Search, "_time_runs", refuse)
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    np.savez(tmp_path / "d.npz", x=samples(320))
+    reports = []
+    plan = package.choose_precision(model, tmp_path / "d.npz", tolerance=0.1, math=math, batch=32,
+                                    untimed=True, report=reports.append)
+    facts = reports[0].facts
+    assert facts["is_untimed"] and facts["run_seconds"] is None
+    assert {group["precision"] for group in facts["groups"]} == {facts["kind"]}
+    assert 0 < facts["saved"] < facts["seconds"]
+    assert "of a run would be saved by an estimate" in str(reports[0])
+    package.compile(model, plan=plan, math=math)
+
+
+def test_estimates_leave_out_what_hurts(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    np.savez(tmp_path / "d.npz", x=samples())
+    done = heddle("compile", model, "--tolerance", "5e-5", "--math", "bf16-emulated", "--untimed",
+                  "--data", tmp_path / "d.npz", "-o", tmp_path / "m.so", "--json")
+    assert done.status == OK, done.errors
+    facts = done.json["precision"]
+    assert {group["name"] for group in facts["groups"] if group["precision"] == "f32"} == {
+        "MatMul_a2", "MatMul_b2"}
+
+
+def test_what_is_tried_is_kept_nowhere(tmp_path):
+    model = make_model(tmp_path / "m.onnx", hurts=[2])
+    choose(model, 5e-5, cache=tmp_path / "cache")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_model_that_is_larger_than_bytes_can_be_is_tried_from_its_file():
+    class Large:
+        def SerializeToString(self):
+            raise EncodeError("Failed to serialize proto")
+
+    assert tried("m.onnx", Large(), {"math": "bf16", "cache": "mine"}, "folder") == {
+        "model": "m.onnx", "math": "bf16", "cache": False}
+
+
 def test_the_command_compiles_what_was_chosen(tmp_path):
     model = make_model(tmp_path / "m.onnx", hurts=[2])
     np.savez(tmp_path / "d.npz", x=samples(), labels=np.arange(20))
@@ -175,6 +240,7 @@ def test_without_data_the_report_says_so(tmp_path):
     (["--tolerance", "0.1", "--math", "strict"], "it must be bf16, bf16-emulated"),
     (["--tolerance", "0.1", "--plan", "x.plan"], "--plan excludes --tolerance"),
     (["--data", "d.npz"], "--data requires --tolerance"),
+    (["--untimed"], "--untimed requires --tolerance"),
     (["--tolerance", "0.1", "--data", "nowhere.npz"], "'nowhere.npz': there is no such file"),
     (["--tolerance", "0.1", "--target", "x86-64-v3", "--math", "bf16"],
      "target 'x86-64-v3' has no products of bf16"),
@@ -238,5 +304,7 @@ def test_other_inputs_may_be_further_off():
         error.add(np.full(4, 10.0), np.full(4, 10.0 + off))
     assert error.relative == 0.3
     assert error.expected == pytest.approx((2 + 3 * np.std([1, 2, 3])) / 10)
+    error.add(np.full(4, 5.0), np.full(4, 7.0))  # its largest number is less than that of others
+    assert error.expected == pytest.approx((2 + 3 * np.std([1, 2, 3, 2])) / 8.75)
     error.add(np.full(4, 10.0), np.full(4, np.inf))
     assert error.expected == np.inf

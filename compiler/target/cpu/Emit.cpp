@@ -178,15 +178,18 @@ struct Part {
   }
 };
 
-/// The functions of each part. A large function is a part of its own, so that a cache has it for
-/// other models, too; the parts of all others are about as large as each other. The largest come
-/// first, as threads take them. Parts are the program's own, however many threads there are, so
-/// that bytes are reproducible.
+/// The functions of each part. Those of some size are parts of their own, so that a cache has them
+/// for other models and plans, too; the parts of all others are about as large as each other. The
+/// largest come first, as threads take them. Parts are the program's own, however many threads
+/// there are, so that bytes are reproducible.
 std::vector<Part> partition(const llvm::Module &module) {
-  constexpr size_t instructionsAlone = 1000, instructionsPerPart = 4000, maxParts = 64;
+  // A part reads the names of all functions, so that those of fewer than 1000 instructions are
+  // alone in programs of usual size only.
+  constexpr size_t instructionsAlone = 100, largeAlone = 1000, maxAlone = 256;
+  constexpr size_t instructionsPerPart = 4000, maxParts = 64;
   std::vector<Part> parts;
   Part handwritten;
-  std::vector<const llvm::Function *> small;
+  std::vector<const llvm::Function *> functions;
   size_t total = 0;
   for (const llvm::Function &function : module) {
     if (function.isDeclaration() || isShared(function))
@@ -194,20 +197,27 @@ std::vector<Part> partition(const llvm::Module &module) {
     size_t size = function.getInstructionCount() + 1;
     if (isHandwritten(function)) {
       handwritten.add(function);
-    } else if (size >= instructionsAlone) {
-      parts.emplace_back().add(function);
     } else {
-      small.push_back(&function);
+      functions.push_back(&function);
       total += size;
     }
   }
-  llvm::sort(small, [](const llvm::Function *a, const llvm::Function *b) {
+  llvm::sort(functions, [](const llvm::Function *a, const llvm::Function *b) {
     size_t sizes[] = {a->getInstructionCount(), b->getInstructionCount()};
     return sizes[0] != sizes[1] ? sizes[0] > sizes[1] : a->getName() < b->getName();
   });
+  auto isAlone = [&](const llvm::Function *function) {
+    size_t size = function->getInstructionCount() + 1;
+    return size >= (parts.size() < maxAlone ? instructionsAlone : largeAlone);
+  };
+  auto rest = functions.begin();
+  for (; rest != functions.end() && isAlone(*rest); ++rest) {
+    parts.emplace_back().add(**rest);
+    total -= parts.back().size;
+  }
   std::vector<Part> shared(std::clamp<size_t>(total / instructionsPerPart, 1, maxParts));
   auto isSmaller = [](const Part &a, const Part &b) { return a.size < b.size; };
-  for (const llvm::Function *function : small)
+  for (const llvm::Function *function : llvm::make_range(rest, functions.end()))
     std::min_element(shared.begin(), shared.end(), isSmaller)->add(*function);
   llvm::move(shared, std::back_inserter(parts));
   if (handwritten.size)

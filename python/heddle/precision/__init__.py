@@ -12,7 +12,7 @@ __all__ = ["choose_precision"]
 
 
 def choose_precision(model, feeds=None, *, tolerance, math="bf16", report=None, progress=None,
-                     each=False, batch=1, samples=None, dim=(), **options):
+                     each=False, untimed=False, batch=1, samples=None, dim=(), **options):
     """The plan of the model whose products are of smaller numbers where that saves time and no
     output is further than `tolerance` from the model in f32, relative to the output's largest
     number.
@@ -25,6 +25,7 @@ def choose_precision(model, feeds=None, *, tolerance, math="bf16", report=None, 
     report     Called with the Report: `str(report)` is for people, `report.facts` for programs.
     progress   Called with a line for each compilation.
     each       Measure the error of each product alone, at a compilation each.
+    untimed    Time nothing: the chooser says which products are faster, and estimates by how much.
     batch      Samples of a run, where the model leaves that open.
     samples    Use the first N samples at most.
     dim        Sizes of random inputs that the model leaves open: 'height=224'.
@@ -32,8 +33,8 @@ def choose_precision(model, feeds=None, *, tolerance, math="bf16", report=None, 
     """
     from .search import run
 
-    plan, told = run(model, feeds, tolerance, math, progress, each, (batch, samples, tuple(dim)),
-                     options)
+    plan, told = run(model, feeds, tolerance, progress, (batch, samples, tuple(dim)),
+                     {**options, "math": math}, each=each, untimed=untimed)
     if report is not None:
         report(told)
     return plan

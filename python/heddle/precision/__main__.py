@@ -11,7 +11,7 @@ from ..custom import load_custom_ops
 from ..stops import Stops
 from . import choose_precision
 
-KEYWORDS = ("tolerance", "batch", "each")
+KEYWORDS = ("tolerance", "batch", "each", "untimed")
 
 
 def _keywords(compiled):

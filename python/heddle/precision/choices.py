@@ -28,7 +28,7 @@ class Groups:
 
     def __init__(self, plan, exact, math):
         """`exact`: the plan in f32, whose schedules groups have that are not rounded."""
-        self._plan, self._is_emulated = plan, math == "bf16-emulated"
+        self._plan, self._is_halved = plan, math == "bf16-emulated"
         self._exact = {(group["name"], *group["ops"]): group for group in exact["groups"]}
         self.names = [group["name"] for group in plan["groups"]
                       if group.get("precision") == self.kind]
@@ -55,6 +55,11 @@ class Groups:
             if group["name"] in self.names:
                 group["measured"] = measured(group["name"])
         return plan
+
+    def estimate(self, groups):
+        """Takes a roofline's word for the time of each group in f32."""
+        self._is_halved = True
+        self._seconds = {group["name"]: (group["estimated_seconds"], 0.0) for group in groups}
 
     def time(self, search, feed):
         """Takes the time of each group in f32 and rounded, in runs that take turns."""
@@ -90,9 +95,9 @@ class Groups:
         return self._seconds[name][0]
 
     def saved(self, names):
-        """Seconds; of products that are emulated, half of those in f32."""
+        """Seconds; of products that are emulated or not timed, half of those in f32."""
         pairs = [self._seconds[name] for name in names]
-        return sum(exact / 2 if self._is_emulated else exact - short for exact, short in pairs)
+        return sum(exact / 2 if self._is_halved else exact - short for exact, short in pairs)
 
 
 class Nodes:
@@ -122,6 +127,11 @@ class Nodes:
     @staticmethod
     def told(plan, _measured):
         return plan
+
+    def estimate(self, groups):
+        """Takes a roofline's word for the time of a run in f32, and half of it for integers."""
+        self.whole = sum(group["estimated_seconds"] for group in groups)
+        self._saved = self.whole / 2
 
     def time(self, search, feed):
         """Takes the time of runs in f32 and in integers, which take turns."""

@@ -31,15 +31,18 @@ class Report:
     def _time(self):
         facts = self.facts
         if facts["run_seconds"] is None:
-            return (f"{1e6 * facts['saved']:.0f} of {1e6 * facts['seconds']:.0f} us of a run would "
-                    "be saved if such products took half of the time; here they are emulated")
+            share = f"{facts['saved'] / facts['seconds']:.0%} of a run would be saved"
+            return (f"{share} by an estimate for typical sizes; nothing was timed"
+                    if facts["is_untimed"] else
+                    f"{share} if such products took half of the time; here they are emulated")
         runs = facts["run_seconds"]
         return (f"{1e6 * runs['f32']:.0f} us a run in f32, {1e6 * runs['chosen']:.0f} us so, "
                 f"{1e6 * runs[facts['kind']]:.0f} us with all in {facts['kind']}")
 
     def _groups(self):
         kind = self.facts["kind"]
-        head = ("product", "precision", "us in f32", f"saved by {kind}", f"error by {kind}")
+        about = "us, estimated" if self.facts["is_untimed"] else "us in f32"
+        head = ("product", "precision", about, f"saved by {kind}", f"error by {kind}")
         rows = [head, *(self._row(group) for group in self.facts["groups"])]
         widths = [max(len(row[place]) for row in rows) for place in range(len(head))]
         yield ""

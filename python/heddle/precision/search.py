@@ -10,10 +10,11 @@ SPDX-License-Identifier: Apache-2.0
 """
 
 import copy
+import os
 import statistics
 import time
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from math import inf, sqrt
 from numbers import Real
 
@@ -30,6 +31,7 @@ from .report import Report
 SEARCHED = 8  # samples at most that are searched on
 TRIALS = 40  # compilations at most that halve parts
 MEASURED = 8  # choices of parts that are measured
+CLEARLY = 0.98  # of the time of another model
 WORTH = 0.02  # of the time that all would save: parts that save less are not halved
 FIXED = {"plan", "output", "load", "profile", "training", "progress", "ragged"}
 
@@ -52,8 +54,9 @@ class Part:
     error: float
 
 
-def run(model, feeds, tolerance, math, progress, each, drawn, options):
+def run(model, feeds, tolerance, progress, drawn, options, *, each, untimed):
     """(plan, Report)."""
+    math = options["math"]
     is_number = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if not (is_number and 0 < tolerance < inf):
         raise UsageError(f"--tolerance {tolerance}: must be a number above 0, the greatest error "
@@ -66,8 +69,8 @@ def run(model, feeds, tolerance, math, progress, each, drawn, options):
         raise UsageError("--target c: choosing precisions runs the model on this machine; choose "
                          "without it, and compile the plan for 'c'")
     with workplace.folder() as folder:
-        search = Search(model, feeds, tolerance, Drawn(*drawn), {**options, "math": math}, folder,
-                        progress)
+        search = Search(model, feeds, tolerance, Drawn(*drawn), options, folder, progress)
+        search.is_untimed = untimed
         return search.run(each)
 
 
@@ -75,8 +78,11 @@ class Search:
     """One search, as far as it has come."""
 
     def __init__(self, model, feeds, tolerance, drawn, options, folder, progress):
-        self.model, self.tolerance, self.options = model, tolerance, options
-        self.network = Network(copy.deepcopy(read_model(model, "choosing precisions", "quantize")),
+        self.tolerance, self.options, self.is_untimed = tolerance, options, False
+        proto = read_model(model, "choosing precisions", "quantize")
+        self.tried = tried(model, proto, options, folder)
+        self.latest = None, None  # names, and their module
+        self.network = Network(copy.deepcopy(proto),
                                str(model) if isinstance(model, str) else "<model>", opset=None)
         self.name = self.network.name
         _fix_sizes(self.network, shape_texts(options.get("shapes")))
@@ -90,22 +96,24 @@ class Search:
         self.searched = [(feed, self.exact.run(None, dict(feed)))
                          for feed in islice(self.samples.calibrating(), SEARCHED)]
         self._refuse_numbers()
-        self.choices.time(self, dict(self.searched[0][0]))
+        if self.is_untimed:
+            self.choices.estimate(self.exact.compiled.explanation["groups"])
+        else:
+            self.choices.time(self, dict(self.searched[0][0]))
         wanted = tuple(name for name in self.choices.names if self.choices.saved((name,)) > 0)
         self.parts = [self._part(wanted)] if wanted else []
         if each:
             self.parts = [self._part((name,)) for name in wanted]
         chosen, error = self._confirmed()
-        plan = self.choices.told(self._final(chosen), self._measured)
-        return plan, Report(self._facts(chosen, error))
+        seconds = None
+        if not self.is_untimed and self.options["math"] != "bf16-emulated":
+            seconds = self._time_runs(chosen)
+            chosen, error = self._fastest(chosen, error, seconds)
+        plan = self.choices.told(self.compile(chosen).compiled.plan, self._measured)
+        return plan, Report(self._facts(chosen, error, seconds))
 
     def _plan_of(self, math):
-        return compiler.compile(self.model, **{**self.options, "math": math}, load=False).plan
-
-    def _final(self, chosen):
-        """The plan that a compilation of the choice has."""
-        return compiler.compile(self.model, plan=self.choices.plan(chosen), **self.options,
-                                load=False).plan
+        return compiler.compile(**{**self.tried, "math": math}, load=False).plan
 
     def _refuse_numbers(self):
         """Refuses outputs that have no numbers to compare."""
@@ -123,10 +131,15 @@ class Search:
         return {"seconds": self.choices.seconds(name), "saved": self.choices.saved((name,)),
                 **error}
 
-    def compile(self, names, **more):
+    def compile(self, names, profile=False):
         """A module in which these products are of smaller numbers."""
-        self.compiled += 1
-        return compiler.compile(self.model, plan=self.choices.plan(names), **self.options, **more)
+        key = frozenset(names), profile
+        if self.latest[0] != key:
+            self.latest = None, None  # lets go of its weights
+            self.compiled += 1
+            self.latest = key, compiler.compile(plan=self.choices.plan(names), profile=profile,
+                                                **self.tried)
+        return self.latest[1]
 
     def _tell(self, names, error):
         if self.progress:
@@ -138,10 +151,11 @@ class Search:
         return Part(names, self._error(names))
 
     def _error(self, names, held=False):
-        """The greatest error of an output that is to be expected."""
+        """The greatest error of an output that is to be expected; `held`: of all samples, also of
+        those that are not searched on."""
         module = self.compile(names)
-        pairs = (((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
-                 if held else self.searched)
+        others = ((feed, self.exact.run(None, dict(feed))) for feed in self.samples.held())
+        pairs = chain(self.searched, others if held else ())
         errors = measure.output_errors(
             [output.name for output in self.exact.outputs],
             ((wanted, module.run(None, dict(feed))) for feed, wanted in pairs))
@@ -210,30 +224,59 @@ class Search:
         return set(), 0.0
 
     def _time_runs(self, chosen):
-        """Medians of seconds of runs that take turns."""
-        kinds = {"f32": (), self.choices.kind: self.choices.names, "chosen": chosen}
-        modules = {kind: self.compile(names) for kind, names in kinds.items()}
-        feed, seconds = self.searched[0][0], {kind: [] for kind in kinds}
+        """Medians of seconds of runs that take turns; equal models have the same ones. Those of one
+        thread are by its own clock, which other processes do not move."""
+        kinds = {"chosen": frozenset(chosen), "f32": frozenset(),
+                 self.choices.kind: frozenset(self.choices.names)}
+        modules = {names: self.compile(names) for names in dict.fromkeys(kinds.values())}
+        feed, seconds = self.searched[0][0], {names: [] for names in modules}
+        clock = time.thread_time if self.options.get("threads") == 1 else time.perf_counter
         for _ in range(2 + ROUNDS):
-            for kind, module in modules.items():
-                begin = time.perf_counter()
+            for names, module in modules.items():
+                begin = clock()
                 module.run(None, dict(feed))
-                seconds[kind].append(time.perf_counter() - begin)
-        return {kind: statistics.median(each[2:]) for kind, each in seconds.items()}
+                seconds[names].append(clock() - begin)
+        return {kind: statistics.median(seconds[names][2:]) for kind, names in kinds.items()}
 
-    def _facts(self, chosen, error):
-        choices, is_real = self.choices, self.options["math"] != "bf16-emulated"
+    def _fastest(self, chosen, error, seconds):
+        """The choice and its error where it is clearly faster as a whole than f32 and than all in
+        smaller numbers, or else what is as fast within the same bound; `seconds` become its own."""
+        whole, names = seconds[self.choices.kind], tuple(self.choices.names)
+        if seconds["chosen"] >= CLEARLY * seconds["f32"]:
+            chosen, error, seconds["chosen"] = set(), 0.0, seconds["f32"]
+        if (chosen != set(names) and whole < CLEARLY * seconds["f32"]
+                and seconds["chosen"] >= CLEARLY * whole):
+            error_of_all = self._error(names, held=True)
+            if error_of_all <= self.tolerance:
+                chosen, error, seconds["chosen"] = set(names), error_of_all, whole
+        return chosen, error
+
+    def _facts(self, chosen, error, seconds):
+        choices = self.choices
         groups = [{"name": name, "precision": choices.kind if name in chosen else "f32",
                    "error": 0.0, "groups": 1, **self._measured(name)} for name in choices.names]
         return {
             "model": self.name, "tolerance": self.tolerance, "error": error, "kind": choices.kind,
             "math": self.options["math"], "groups": groups,
             "seconds": choices.whole, "saved": choices.saved(chosen),
-            "run_seconds": self._time_runs(chosen) if is_real else None, "compiled": self.compiled,
+            "is_untimed": self.is_untimed, "run_seconds": seconds, "compiled": self.compiled,
             "search_seconds": time.perf_counter() - self.begin,
             "data": {"random": self.samples.is_random, "searched": len(self.searched),
                      "held_out": sum(1 for _ in self.samples.held())
                      if self.samples.has_held else 0}}
+
+
+def tried(model, proto, options, folder):
+    """Arguments of compilations that are tried. Most of their kernels are in many of them, so that
+    a cache of the search has these. It is to have no artefacts, each with all weights, and of bytes
+    there are none; a model that is larger than bytes can be has no cache."""
+    from google.protobuf.message import EncodeError  # of onnx
+
+    try:
+        return {**options, "model": proto.SerializeToString(),
+                "cache": os.path.join(folder, "kernels")}
+    except (ValueError, EncodeError):  # above 2 GiB
+        return {**options, "model": model, "cache": False}
 
 
 def _fix_sizes(network, texts):

@@ -20,6 +20,7 @@ class OutputError:
     noise: float = 0.0
     signal: float = 0.0
     each: list = field(default_factory=list)  # greatest errors, in order of the inputs
+    largests: list = field(default_factory=list)  # numbers of the f32 output, of each input
 
     def add(self, wanted, found):
         if wanted.dtype.kind not in "fiu" or wanted.shape != found.shape:
@@ -34,7 +35,8 @@ class OutputError:
         wanted = np.where(np.isfinite(wanted), wanted, 0)
         self.each.append(float(error.max()))
         self.worst = max(self.worst, self.each[-1])
-        self.largest = max(self.largest, float(np.abs(wanted).max()))
+        self.largests.append(float(np.abs(wanted).max()))
+        self.largest = max(self.largest, self.largests[-1])
         self.noise += float((error ** 2).sum())
         self.signal += float((wanted ** 2).sum())
 
@@ -45,10 +47,12 @@ class OutputError:
     @property
     def expected(self):
         """The greatest relative error to expect of other inputs: that of these, or three standard
-        deviations more than their mean."""
+        deviations more than their mean, relative to the largest number that they have on average:
+        a few others may lack the largest of all."""
         if not self.largest or not np.isfinite(self.worst):
             return self.relative
-        return max(self.worst, float(np.mean(self.each) + 3 * np.std(self.each))) / self.largest
+        most = float(np.mean(self.each) + 3 * np.std(self.each)) / float(np.mean(self.largests))
+        return max(self.relative, most)
 
     @property
     def decibels(self):

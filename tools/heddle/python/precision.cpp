@@ -34,6 +34,9 @@ void addPrecision(Parser app, PrecisionOptions &options) {
       .needs("--tolerance");
   app.addFlag("--each", &options.isEach, "measure the error of each product alone")
       .needs("--tolerance");
+  app.addFlag("--untimed", &options.isUntimed,
+              "time nothing: the chooser says which products are faster, and estimates by how much")
+      .needs("--tolerance");
 }
 
 template <typename Value>
@@ -68,10 +71,15 @@ Json choosePrecision(const std::string &model, const PrecisionOptions &options,
               ": must be a number above 0, the greatest error of an output relative to its largest "
               "number");
   TemporaryFile answer("precision", "the plan of --tolerance");
-  Json request = {{"model", model},          {"tolerance", *options.tolerance},
-                  {"data", options.data},    {"batch", options.batch},
-                  {"each", options.isEach},  {"custom_ops", compile.customOps},
-                  {"answer", answer.path()}, {"compile", keywordsOf(compile)}};
+  Json request = {{"model", model},
+                  {"tolerance", *options.tolerance},
+                  {"data", options.data},
+                  {"batch", options.batch},
+                  {"each", options.isEach},
+                  {"untimed", options.isUntimed},
+                  {"custom_ops", compile.customOps},
+                  {"answer", answer.path()},
+                  {"compile", keywordsOf(compile)}};
   int code = runPython("heddle.precision", "compile", {request.dump()}, {"numpy", "onnx"});
   Json found = parseJson(readFile(answer.path()));
   if (found.is_object() && found.contains("error"))

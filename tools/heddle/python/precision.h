@@ -12,6 +12,7 @@ struct PrecisionOptions {
   std::vector<std::string> data;   // files of samples; none: random inputs
   int batch = 1;                   // samples of a run, where the model leaves that open
   bool isEach = false;             // the error of each group alone is measured
+  bool isUntimed = false;          // nothing is timed: estimates say what is faster
 };
 
 void addPrecision(Parser app, PrecisionOptions &options);
