@@ -32,7 +32,10 @@ public:
   /// side.
   bool isTiled() const { return !shape.aStep.isConstant(1); }
   /// Whether tiles read the tensor itself, beyond whose last row nothing is.
-  bool isInPlace() const { return layout.isStoredShort() && !shape.needsBorder && !isTiled(); }
+  bool isInPlace() const {
+    bool isAsStored = layout.isStoredShort() || (layout.hasMatrices && layout.depth == 4);
+    return isAsStored && !shape.needsBorder && !isTiled();
+  }
   /// First element of the rows of a tile in those.
   Value tileAt(Value outer, Value tile);
 
