@@ -6,6 +6,9 @@
 
 namespace heddle::lower {
 
+/// Copies so many elements as they are, in whole vectors as far as there are some.
+void copyElements(Code &code, Type element, Value from, Value to, Value count);
+
 class LeftOperand {
 public:
   explicit LeftOperand(const ProductLayout &layout)

@@ -84,31 +84,17 @@ Values MatrixTile::taken(Value first) {
 Values MatrixTile::copied(Value first, Value rows) {
   Code &code = kernel.code();
   const ProductShape &shape = layout.shape;
-  Type word = code.b.getI32Type();
   Value pieces = kernel.dim(pieceCount()), length = kernel.dim(shape.length);
   Value filled = kernel.dim(layout.filledLength());
   Value piece = shape.pieces.empty() ? code.number(0) : kernel.dim(shape.pieces[0].aStep);
   Value source = code.at(left.pointer(), layout.element, first);
   Value stride = kernel.dim(layout.runs.back().aStride);
-  Value ofVector = code.number(layout.depth * code.lanes);
-  Value whole = code.mul(code.div(length, ofVector), ofVector);
   code.forEach(code.number(0), rows, 1, [&](Value row) {
     code.forEach(code.number(0), pieces, 1, [&](Value i) {
-      Value from =
-          code.at(source, layout.element, code.add(code.mul(row, stride), code.mul(i, piece)));
+      Value at = code.add(code.mul(row, stride), code.mul(i, piece));
       Value number = code.mul(code.add(code.mul(row, pieces), i), filled);
-      Value to = code.at(packed(), layout.element, number);
-      code.forEach(code.number(0), whole, layout.depth * code.lanes, [&](Value at) {
-        Value words = code.b.create<program::LoadOp>(code.loc, code.vectorOf(word),
-                                                     code.at(from, layout.element, at),
-                                                     layout.elementBytes());
-        code.storeLanes(word, words, code.at(to, layout.element, at), code.number(0), {});
-      });
-      code.forEach(whole, length, code.lanes, [&](Value at) {
-        Value mask = code.maskOf(code.sub(length, at));
-        Value lanes = code.loadLanes(layout.element, from, at, mask);
-        code.storeLanes(layout.element, lanes, to, at, mask);
-      });
+      copyElements(code, layout.element, code.at(source, layout.element, at),
+                   code.at(packed(), layout.element, number), length);
     });
   });
   Value bytes = code.number(layout.elementBytes());

@@ -82,7 +82,7 @@ struct ExpandArithmeticPass : impl::ExpandArithmeticPassBase<ExpandArithmeticPas
     arith::populateCeilFloorDivExpandOpsPatterns(set);
     if (x86)
       populateConversionPatterns(set);
-    populateStepPatterns(set, fma);
+    populateQuotientPatterns(set, fma);
     if (fma)
       populateRemainderPatterns(set);
     else

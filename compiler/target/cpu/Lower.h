@@ -29,7 +29,7 @@ void populateExtremesPatterns(mlir::RewritePatternSet &patterns);
 void populateConversionPatterns(mlir::RewritePatternSet &patterns);
 /// Quotients that are rounded to whole numbers, by fused multiplications and additions where there
 /// are some.
-void populateStepPatterns(mlir::RewritePatternSet &patterns, bool fma);
+void populateQuotientPatterns(mlir::RewritePatternSet &patterns, bool fma);
 
 } // namespace heddle::cpu
 
