@@ -97,11 +97,11 @@ static int64_t columnsOfOneRow(const ProductSize &size, const program::Machine &
 }
 
 /// A tile of registers that hold matrices, which multiply integers five times as fast as vectors do
-/// and fill up a tile with what is no row, column or term.
+/// and fill up a tile with what is no row or term; columns fill up a vector in any case.
 static std::optional<Tile> matrixTileOf(const Card &card, const ProductSize &size,
                                         const program::Machine &machine) {
-  constexpr int64_t kLeast = 8;
-  bool isSmall = (size.rows && *size.rows < kLeast) || (size.columns && *size.columns < kLeast);
+  constexpr int64_t kLeast = 4; // a row takes as long as half of one in vectors
+  bool isSmall = size.rows && *size.rows < kLeast;
   if (!machine.hasMatrices || !size.areBytes || size.parts > 1 || isSmall ||
       !card.mechanism->takesMatrices)
     return std::nullopt;

@@ -246,7 +246,8 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   bool isUnit = isa<UnitAttr>(attribute.getValue());
   if ((attribute.getName() == kInline && isUnit && isa<func::FuncOp>(op)) ||
-      (attribute.getName() == kFactor && isUnit && isa<arith::TruncFOp>(op)))
+      (attribute.getName() == kFactor && isUnit && isa<arith::TruncFOp>(op)) ||
+      (attribute.getName() == kSteps && isUnit && isa<arith::DivFOp>(op)))
     return success();
   auto function = dyn_cast<func::FuncOp>(op);
   if (attribute.getName() == kInstruction && function && isa<StringAttr>(attribute.getValue())) {
@@ -256,7 +257,8 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
   return op->emitError("the attribute '")
          << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
          << "', a unit attribute, and '" << kInstruction << "', a text, both of functions, and '"
-         << kFactor << "', a unit attribute of arith.truncf";
+         << kFactor << "', a unit attribute of arith.truncf, and '" << kSteps
+         << "', one of arith.divf";
 }
 
 OpFoldResult AtOp::fold(FoldAdaptor adaptor) {

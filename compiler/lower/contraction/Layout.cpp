@@ -60,7 +60,7 @@ LogicalResult ProductLayout::readTypes() {
 Dim ProductLayout::panelRows() const {
   if (depth == 1)
     return shape.reduction;
-  Dim rows = shape.length.ceilDiv(Dim(stepLength())) * Dim(stepLength());
+  Dim rows = filledLength();
   for (auto &[count, step, dimension] : shape.pieces)
     rows = rows * count;
   return rows;

@@ -75,10 +75,15 @@ public:
   bool mayHaveMatrices = false; // set by kernels that keep scratch for a MatrixTile
   /// Whether tiles are products of packed matrices (MatrixTile.h).
   bool hasMatrices = false;
-  /// Whether such registers read rows of the left operand, or of its copy, where they lie.
+  /// Whether such registers read rows of the left operand, or of its copy, where they lie: what
+  /// follows a piece there meets the zeros that fill up panels, which a NaN would outlive.
   bool readsMatrices() const {
-    return hasMatrices && isShort() && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
-           shape.length.mod(graph::Dim(stepLength())).isConstant(0);
+    return hasMatrices && shape.aStep.isConstant(1) && shape.pieces.size() <= 1 &&
+           (!isShort() || shape.length.mod(graph::Dim(stepLength())).isConstant(0));
+  }
+  /// Elements of a piece, filled up to whole steps.
+  Dim filledLength() const {
+    return shape.length.ceilDiv(graph::Dim(stepLength())) * Dim(stepLength());
   }
   /// Elements that a piece of the reduction is filled up to a multiple of, with zeros.
   int64_t stepLength() const { return hasMatrices ? 16 * depth : depth; }

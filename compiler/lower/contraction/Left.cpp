@@ -16,6 +16,21 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+void copyElements(Code &code, Type element, Value from, Value to, Value count) {
+  Type word = code.b.getI32Type();
+  int64_t bytes = graph::bytesOf(element), ofVector = 4 * code.lanes / bytes;
+  Value whole = code.mul(code.div(count, code.number(ofVector)), code.number(ofVector));
+  code.forEach(code.number(0), whole, ofVector, [&](Value i) {
+    Value words = code.b.create<program::LoadOp>(code.loc, code.vectorOf(word),
+                                                 code.at(from, element, i), bytes);
+    code.b.create<program::StoreOp>(code.loc, words, code.at(to, element, i), bytes);
+  });
+  code.forEach(whole, count, code.lanes, [&](Value i) {
+    Value mask = code.maskOf(code.sub(count, i));
+    code.storeLanes(element, code.loadLanes(element, from, i, mask), to, i, mask);
+  });
+}
+
 Value LeftOperand::pointer() {
   if (strip)
     return strip;
@@ -57,9 +72,11 @@ Value LeftOperand::converted(Value lanes) {
 }
 
 /// Bytes of a copy of so many elements: words of 4 bytes are read whole, and so are tiles of
-/// matrices, the last of which has rows that are none.
+/// matrices, the last of which has rows that are none, and steps of these.
 Dim LeftOperand::copyBytes(const Dim &count) const {
-  Dim more = layout.readsMatrices() ? layout.runs.back().aStride * Dim(layout.tileRows) : Dim(0);
+  Dim more = layout.readsMatrices() ? layout.runs.back().aStride * Dim(layout.tileRows) +
+                                          Dim(layout.stepLength())
+                                    : Dim(0);
   return (count + more) * Dim(layout.elementBytes()) + Dim(4);
 }
 
@@ -120,6 +137,7 @@ void LeftOperand::copyLine(Elements &e, Value line, Value target, Value start) {
   size_t spatial = shape.low.size();
   Value source = kernel.pointer(shape.a), length = kernel.dim(lineLength());
   Type from = graph::storageOf(shape.a);
+  bool isCopied = element.isInteger(8) && from.isInteger(8) && !layout.isShifted();
   Value zero = converted(code.spread(code.constantOf(from, 0)));
   auto clear = [&](Value low, Value high) {
     forLanes(e, low, high,
@@ -150,11 +168,15 @@ void LeftOperand::copyLine(Elements &e, Value line, Value target, Value start) {
         Value count = kernel.dim(x[spatial] * x.back());
         Value first = code.mul(place, count), end = code.add(left, count);
         clear(code.number(0), left);
-        forLanes(e, code.number(0), count, [&](Value i) {
-          Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
-          Value at = code.add(start, code.add(left, i));
-          code.storeLanes(element, converted(value), target, at, e.mask);
-        });
+        if (isCopied)
+          copyElements(code, element, code.at(source, element, first),
+                       code.at(target, element, code.add(start, left)), count);
+        else
+          forLanes(e, code.number(0), count, [&](Value i) {
+            Value value = code.loadLanes(from, source, code.add(first, i), e.mask);
+            Value at = code.add(start, code.add(left, i));
+            code.storeLanes(element, converted(value), target, at, e.mask);
+          });
         clear(end, length);
         return Values();
       },

@@ -6,6 +6,9 @@
 
 namespace heddle::lower {
 
+/// Copies so many elements as they are, in whole vectors as far as there are some.
+void copyElements(Code &code, Type element, Value from, Value to, Value count);
+
 class LeftOperand {
 public:
   explicit LeftOperand(const ProductLayout &layout)
@@ -32,7 +35,10 @@ public:
   /// side.
   bool isTiled() const { return !shape.aStep.isConstant(1); }
   /// Whether tiles read the tensor itself, beyond whose last row nothing is.
-  bool isInPlace() const { return layout.isStoredShort() && !shape.needsBorder && !isTiled(); }
+  bool isInPlace() const {
+    bool isAsStored = layout.isStoredShort() || (layout.hasMatrices && layout.depth == 4);
+    return isAsStored && !shape.needsBorder && !isTiled();
+  }
   /// First element of the rows of a tile in those.
   Value tileAt(Value outer, Value tile);
 

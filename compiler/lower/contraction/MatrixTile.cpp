@@ -61,7 +61,7 @@ void MatrixTile::take(Value first, Value rows) {
   if (!left.isInPlace())
     return;
   const ProductShape &shape = layout.shape;
-  Dim reach = layout.runs.back().aStride * Dim(rowsOfTile() - 1) + shape.length;
+  Dim reach = layout.runs.back().aStride * Dim(rowsOfTile() - 1) + layout.filledLength();
   for (const Taps &taps : shape.pieces)
     reach = reach + taps.aStep * (taps.count - Dim(1));
   Value end = kernel.dim(graph::elementCount(graph::dimsOf(shape.a)) + Dim(1));
@@ -80,32 +80,25 @@ Values MatrixTile::taken(Value first) {
           kernel.dim(layout.runs.back().aStride * bytes)};
 }
 
-/// Those of a copy: [rows][pieces][length].
+/// Those of a copy: [rows][pieces][filled length].
 Values MatrixTile::copied(Value first, Value rows) {
   Code &code = kernel.code();
   const ProductShape &shape = layout.shape;
-  Type word = code.b.getI32Type();
   Value pieces = kernel.dim(pieceCount()), length = kernel.dim(shape.length);
+  Value filled = kernel.dim(layout.filledLength());
   Value piece = shape.pieces.empty() ? code.number(0) : kernel.dim(shape.pieces[0].aStep);
   Value source = code.at(left.pointer(), layout.element, first);
   Value stride = kernel.dim(layout.runs.back().aStride);
   code.forEach(code.number(0), rows, 1, [&](Value row) {
     code.forEach(code.number(0), pieces, 1, [&](Value i) {
-      Value from =
-          code.at(source, layout.element, code.add(code.mul(row, stride), code.mul(i, piece)));
-      Value number = code.mul(code.add(code.mul(row, pieces), i), length);
-      Value to = code.at(packed(), layout.element, number);
-      code.forEach(code.number(0), code.div(length, code.number(layout.depth)), code.lanes,
-                   [&](Value at) {
-                     Value address = code.at(from, word, at);
-                     Value words = code.b.create<program::LoadOp>(code.loc, code.vectorOf(word),
-                                                                  address, layout.elementBytes());
-                     code.storeLanes(word, words, to, at, {});
-                   });
+      Value at = code.add(code.mul(row, stride), code.mul(i, piece));
+      Value number = code.mul(code.add(code.mul(row, pieces), i), filled);
+      copyElements(code, layout.element, code.at(source, layout.element, at),
+                   code.at(packed(), layout.element, number), length);
     });
   });
   Value bytes = code.number(layout.elementBytes());
-  return {packed(), code.mul(length, bytes), code.mul(code.mul(length, pieces), bytes)};
+  return {packed(), code.mul(filled, bytes), code.mul(code.mul(filled, pieces), bytes)};
 }
 
 /// Packs the pieces of the reduction from the `piece`-th loop over them on. `first`: the element of

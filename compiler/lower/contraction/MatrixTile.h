@@ -1,9 +1,9 @@
 // MatrixTile: a tile of a product in registers that hold matrices.
 //
 // Such registers multiply 16 rows of the left operand, 64 bytes of the reduction each, by as many
-// of 16 columns. Rows rounded to bf16 whose pieces are whole steps are read where they lie, but for
-// the last ones of a tensor, after which other memory is; others are packed in the worker's
-// scratch, rounded on the way. The sums of a tile come back there.
+// of 16 columns. Rows of bytes, and those rounded to bf16 whose pieces are whole steps, are read
+// where they lie, but for the last ones of a tensor, after which other memory is; others are packed
+// in the worker's scratch, rounded on the way. The sums of a tile come back there.
 // Panels of the right operand are what other tiles read, filled up to whole steps.
 #ifndef HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H
 #define HEDDLE_LOWER_CONTRACTION_MATRIXTILE_H

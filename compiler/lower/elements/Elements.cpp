@@ -50,6 +50,8 @@ Value Elements::at(Value tensor, ArrayRef<Index> place) {
 Value Elements::compute(Operation *op, Value tensor, ArrayRef<Index> place) {
   if (Value kept = keptFloat(op, place))
     return kept;
+  if (Value integer = quantised(op, place))
+    return integer;
   if (op->hasTrait<graph::Elementwise>() && !isa<graph::LookupOp>(op)) {
     Values operands;
     bool anyVector = false;

@@ -70,6 +70,8 @@ private:
   Value compute(mlir::Operation *op, Value tensor, llvm::ArrayRef<Index> place);
   Value keptFloat(mlir::Operation *op, llvm::ArrayRef<Index> place);
   Value clampedAt(graph::CastOp cast, Value clamped, double zero, llvm::ArrayRef<Index> place);
+  Value bounded(mlir::Operation *op, Value x, double bound);
+  Value quantised(mlir::Operation *op, llvm::ArrayRef<Index> place);
   void ignoreZeroSign(mlir::Operation *op, Value result);
   Value constantAt(Value tensor, llvm::ArrayRef<Index> place);
 

@@ -1,10 +1,16 @@
-// Requantised: floats that become integers of 8 bits and floats again stay floats.
+// Requantised: floats that become integers of 8 bits, and those that become floats again.
 //
 //   cast<f32>(cast<i32>(cast<i8>(min(max(x + z, least), most))) - z)
 //     = min(max(x, least - z), most - z), where x is whole
 //
 // A pair of quantisation and dequantisation inside a kernel costs nothing but its bounds then, and
 // of those only what the next quantisation's bounds do not imply.
+//
+//   min(max(round(x / s) + z, least), most)
+//     = round(min(max(x, s (least - z)), s (most - z)) / s) + z, where the bounds are whole
+//
+// since rounding is monotone and a bound's quotient rounds to the bound. So the conversion rounds by
+// itself where the machine has one that does, and a quotient is known to be small.
 
 #include "compiler/graph/Constants.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -15,6 +21,13 @@
 using namespace mlir;
 
 namespace heddle::lower {
+
+static void loseZeroSign(Value extreme) {
+  Operation *made = extreme.getDefiningOp();
+  if (isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(made))
+    made->setAttr("fastmath",
+                  arith::FastMathFlagsAttr::get(made->getContext(), arith::FastMathFlags::nsz));
+}
 
 /// Whether elements are whole: rounded, maybe with a whole number added.
 static bool isWhole(Value value) {
@@ -67,6 +80,14 @@ template <typename Op> static Op soleReader(Value value, double &number) {
 
 namespace {
 
+struct Quantised {
+  graph::RoundOp round;
+  graph::MaxOp bottom;
+  graph::MinOp top;
+  llvm::SmallVector<Value> between; // results of these and of the sum with a zero point
+  double zero, least, most;         // bounds before it is added
+};
+
 /// min(max(round(x * scale) + zero, least), most) is all that becomes of x.
 struct NextBounds {
   double scale, zero = 0, least, most;
@@ -94,6 +115,14 @@ static std::optional<NextBounds> nextBounds(Value x) {
   return top ? std::optional<NextBounds>(next) : std::nullopt;
 }
 
+/// `op`, a maximum or a minimum, of x and another bound than its own; zeros may lose their signs.
+Value Elements::bounded(Operation *op, Value x, double bound) {
+  Value number = code().constantOf(getElementTypeOrSelf(x.getType()), bound);
+  x = emitElementwise(code(), op, {x, Code::isVector(x) ? code().spread(number) : number});
+  loseZeroSign(x);
+  return x;
+}
+
 /// The result of `cast` on `clamped`; null if that is spelt in another way, or if the integers are
 /// needed, too.
 Value Elements::clampedAt(graph::CastOp cast, Value clamped, double zero, ArrayRef<Index> place) {
@@ -106,18 +135,84 @@ Value Elements::clampedAt(graph::CastOp cast, Value clamped, double zero, ArrayR
   if (isKnown || !isReadOnce || (sum ? graph::splatOf(sum.getY()) != zero : zero != 0))
     return {};
   Value x = at(sum ? sum.getX() : bottom.getX(), place);
-  auto bounded = [&](Operation *op, double number) {
-    Value bound = code().constantOf(getElementTypeOrSelf(x.getType()), number);
-    x = emitElementwise(code(), op, {x, Code::isVector(x) ? code().spread(bound) : bound});
-    ignoreZeroSign(op, x);
-  };
   double least = *graph::splatOf(bottom.getY()) - zero, most = *graph::splatOf(top.getY()) - zero;
   auto next = nextBounds(cast.getResult());
   if (!next || next->at(least) > next->least)
-    bounded(bottom, least);
+    x = bounded(bottom, x, least);
   if (!next || next->at(most) < next->most)
-    bounded(top, most);
+    x = bounded(top, x, most);
   return x;
+}
+
+/// x and its bounds, of min(max(round(x) + zero, least), most) in f32 that becomes an integer of 8
+/// bits, and of nothing else.
+static std::optional<Quantised> quantisedBy(Operation *op) {
+  auto cast = dyn_cast<graph::CastOp>(op);
+  if (!cast || !graph::storageOf(cast.getResult()).isInteger(8) ||
+      llvm::any_of(cast->getUsers(), [](Operation *user) { return isa<graph::CastOp>(user); }))
+    return std::nullopt;
+  Quantised found;
+  found.top = cast.getX().getDefiningOp<graph::MinOp>();
+  found.bottom = found.top ? found.top.getX().getDefiningOp<graph::MaxOp>() : nullptr;
+  if (!found.bottom || !graph::storageOf(cast.getX()).isF32())
+    return std::nullopt;
+  Value whole = found.bottom.getX();
+  double zero = 0;
+  if (auto sum = whole.getDefiningOp<graph::AddOp>()) {
+    auto number = graph::splatOf(sum.getY());
+    if (!number)
+      return std::nullopt;
+    zero = *number;
+    whole = sum.getX();
+    found.between.push_back(sum.getResult());
+  }
+  found.round = whole.getDefiningOp<graph::RoundOp>();
+  auto most = graph::splatOf(found.top.getY()), least = graph::splatOf(found.bottom.getY());
+  constexpr double kMost = 256; // of bounds of 8 bits, and of zero points
+  auto isBound = [&](double number) {
+    return number == std::floor(number) && std::abs(number) <= kMost;
+  };
+  if (!found.round || !most || !least || !isBound(*most) || !isBound(*least) || !isBound(zero))
+    return std::nullopt;
+  found.zero = zero;
+  found.least = *least - zero;
+  found.most = *most - zero;
+  found.between.append({found.top, found.bottom, found.round});
+  bool areReadOnce = llvm::all_of(found.between, [](Value value) { return value.hasOneUse(); });
+  return areReadOnce ? std::optional(found) : std::nullopt;
+}
+
+/// An integer of 8 bits, bounded before it is rounded; null if `op` does not make one.
+Value Elements::quantised(Operation *op, ArrayRef<Index> place) {
+  auto found = quantisedBy(op);
+  if (!found ||
+      llvm::any_of(found->between, [&](Value value) {
+        return value.getDefiningOp()->getBlock() != group || sources.contains(value);
+      }))
+    return {};
+  constexpr double kLeast = 0x1p-60, kMost = 0x1p60; // steps whose products with bounds are exact
+  auto quotient = found->round.getX().getDefiningOp<graph::DivOp>();
+  auto step = quotient ? graph::splatOf(quotient.getY()) : std::nullopt;
+  if (!step || !(*step >= kLeast && *step <= kMost) || quotient->getBlock() != group ||
+      sources.contains(quotient.getResult()) || !quotient->hasOneUse())
+    quotient = nullptr;
+  double scale = quotient ? *step : 1;
+  Value x = at(quotient ? quotient.getX() : found->round.getX(), place);
+  x = bounded(found->bottom, x, found->least * scale);
+  x = bounded(found->top, x, found->most * scale);
+  auto like = [&](double number) {
+    Value constant = code().constantOf(getElementTypeOrSelf(x.getType()), number);
+    return Code::isVector(x) ? code().spread(constant) : constant;
+  };
+  if (quotient) {
+    auto steps = code().b.create<arith::DivFOp>(code().loc, x, like(scale));
+    steps->setAttr(program::kSteps, code().b.getUnitAttr());
+    x = steps;
+  }
+  x = emitElementwise(code(), found->round, {x});
+  if (found->zero != 0)
+    x = code().b.create<arith::AddFOp>(code().loc, x, like(found->zero));
+  return emitElementwise(code(), op, {x});
 }
 
 /// The result of a cast that makes a float again of what was one; else null.
@@ -141,19 +236,26 @@ Value Elements::keptFloat(Operation *op, ArrayRef<Index> place) {
                                         Code::isVector(x) ? code().spread(zero) : zero);
 }
 
-/// Bounds of whole numbers do not tell -0 from 0, which costs an instruction: integers, which these
-/// become, do not either.
+/// Whether all that becomes of a float's sign, where it is 0, is that of an integer.
+static bool endsWhole(Value value, int depth = 0) {
+  constexpr int kMost = 6; // ops
+  return depth < kMost && !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *op) {
+           if (auto cast = dyn_cast<graph::CastOp>(op))
+             return isa<IntegerType>(graph::storageOf(cast.getResult()));
+           return isa<graph::MaxOp, graph::MinOp, graph::RoundOp>(op) &&
+                  endsWhole(op->getResult(0), depth + 1);
+         });
+}
+
+/// Bounds of numbers that become integers do not tell -0 from 0, which costs an instruction.
 void Elements::ignoreZeroSign(Operation *op, Value result) {
   if (!isa<graph::MaxOp, graph::MinOp>(op))
     return;
   Value x = op->getOperand(0);
   if (auto bottom = x.getDefiningOp<graph::MaxOp>())
     x = bottom.getX();
-  Operation *made = result.getDefiningOp();
-  if (!isWhole(x) || !isa_and_nonnull<arith::MaximumFOp, arith::MinimumFOp>(made))
-    return;
-  made->setAttr("fastmath",
-                arith::FastMathFlagsAttr::get(made->getContext(), arith::FastMathFlags::nsz));
+  if (isWhole(x) || endsWhole(op->getResult(0)))
+    loseZeroSign(result);
 }
 
 } // namespace heddle::lower

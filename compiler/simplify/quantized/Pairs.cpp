@@ -44,14 +44,16 @@ LogicalResult quotientOfDequantized(DivOp op, PatternRewriter &rewriter) {
   return success();
 }
 
-/// Whether each window meets the image, so that the lowest value of a type is no result.
+/// Whether each window meets the image, so that the lowest value of a type is no result. Counts
+/// that are rounded up let the last window begin up to a stride later.
 static bool areWindowsInside(PoolOp op) {
   for (size_t i = 0; i < op.getWindow().size(); ++i) {
-    int64_t border = std::max(op.getLow()[i], op.getHigh()[i]);
+    int64_t late = op.getCeilMode() ? op.getStrides()[i] - 1 : 0;
+    int64_t border = std::max(op.getLow()[i], op.getHigh()[i] + late);
     if (border >= op.getWindow()[i] || (border > 0 && op.getDilations()[i] != 1))
       return false;
   }
-  return !op.getCeilMode();
+  return true;
 }
 
 std::optional<QuantizedOperand> readPooled(PoolOp op, std::string *why) {

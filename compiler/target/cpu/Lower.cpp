@@ -80,6 +80,9 @@ struct ExpandArithmeticPass : impl::ExpandArithmeticPassBase<ExpandArithmeticPas
     populateExtremesPatterns(set);
     populateExpandRsqrtPattern(set);
     arith::populateCeilFloorDivExpandOpsPatterns(set);
+    if (x86)
+      populateConversionPatterns(set);
+    populateQuotientPatterns(set, fma);
     if (fma)
       populateRemainderPatterns(set);
     else
@@ -236,7 +239,7 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   functions.addPass(createLowerAffinePass());
   functions.addPass(
       createExpandArithmeticPass({target.f16c, target.avx512, target.fma, target.keepsSubnormals,
-                                  target.bf16 && !target.isArm()}));
+                                  target.bf16 && !target.isArm(), !target.isArm()}));
   functions.addPass(createCSEPass());
   manager.addPass(createConvertMathToFuncs()); // powers of integers
   manager.addPass(createCallLibmPass());

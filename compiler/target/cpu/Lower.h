@@ -25,6 +25,11 @@ void populatePowerPatterns(mlir::RewritePatternSet &patterns);
 void populateRemainderPatterns(mlir::RewritePatternSet &patterns);
 /// Maximum and minimum, also of f64.
 void populateExtremesPatterns(mlir::RewritePatternSet &patterns);
+/// f32 to i32 by x86's instructions.
+void populateConversionPatterns(mlir::RewritePatternSet &patterns);
+/// Quotients that are rounded to whole numbers, by fused multiplications and additions where there
+/// are some.
+void populateQuotientPatterns(mlir::RewritePatternSet &patterns, bool fma);
 
 } // namespace heddle::cpu
 

@@ -36,7 +36,8 @@ def ExpandArithmeticPass : Cpu_Pass<"arithmetic", "::mlir::func::FuncOp",
                  Option<"keepsSubnormals", "subnormals", "bool", "false",
                         "results below the normal numbers are exact">,
                  Option<"roundsFactors", "bf16", "bool", "false",
-                        "the CPU rounds factors of products to bf16">];
+                        "the CPU rounds factors of products to bf16">,
+                 Option<"x86", "x86", "bool", "false", "the CPU has SSE2, at least">];
 }
 
 def CallLibmPass : Cpu_Pass<"libm", "::mlir::ModuleOp",
