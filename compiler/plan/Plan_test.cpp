@@ -163,6 +163,32 @@ TEST_F(Plans, multiplyMatricesWhereThatSavesTime) {
   EXPECT_EQ(first(1024, 2048).knobs["panels"], 0); // strips of results would be pages apart
 }
 
+/// Columns fill up a vector in any case; few rows leave most of a register empty.
+TEST_F(Plans, multiplyIntegersInMatricesButForFewRows) {
+  program::Machine machine;
+  machine.hasMatrices = true;
+  auto tile = [&](const std::string &rows, const std::string &columns) {
+    std::string text =
+        R"(func.func @main(%x: tensor<Mx64xui8>, %w: tensor<64xNxi8>) -> tensor<MxNxi32> {
+  %g = graph.group "dense" {mechanism = "contraction"} : tensor<MxNxi32> {
+    %d = graph.matmul %x, %w : (tensor<Mx64xui8>, tensor<64xNxi8>) -> tensor<MxNxi32>
+    graph.yield %d : tensor<MxNxi32>
+  }
+  return %g : tensor<MxNxi32>
+})";
+    text = std::regex_replace(text, std::regex("<Mx"), "<" + rows + "x");
+    text = std::regex_replace(text, std::regex("xNx"), "x" + columns + "x");
+    module = parseSourceString<ModuleOp>(text, &context);
+    Plan made = llvm::cantFail(chosen(module->lookupSymbol<func::FuncOp>("main"), byRule, machine));
+    return std::pair(made.groups[0].knobs["m"], made.groups[0].knobs["n"]);
+  };
+  using Tile = std::pair<int64_t, int64_t>;
+  EXPECT_EQ(tile("128", "256"), Tile(32, 32));
+  EXPECT_EQ(tile("128", "3"), Tile(32, 16));
+  EXPECT_EQ(tile("7", "256"), Tile(16, 32));
+  EXPECT_EQ(tile("3", "16").first, 14);
+}
+
 /// Gates have a register of columns of each part.
 TEST_F(Plans, multiplyMatricesOfUpToFourParts) {
   plan::ShortChooser shortly(byRule);

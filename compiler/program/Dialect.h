@@ -26,8 +26,8 @@ inline constexpr llvm::StringLiteral kInline = "program.inline";
 /// Attribute of an arith.truncf whose result is a factor of a product: subnormal numbers may become
 /// 0, which they count as there.
 inline constexpr llvm::StringLiteral kFactor = "program.factor";
-/// Attribute of an arith.divf whose quotient is NaN or below 2^16 in size, and is rounded to a whole
-/// number: quotients that round to 0 may be any others that do.
+/// Attribute of an arith.divf whose quotient is NaN or below 2^16 in size, and is then rounded to a
+/// whole number: one that rounds to 0 may be any other that does.
 inline constexpr llvm::StringLiteral kSteps = "program.steps";
 
 inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "") {

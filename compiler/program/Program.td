@@ -22,7 +22,8 @@ def Program_Dialect : Dialect {
     is the run; the first task and the end of its tasks; memory of its worker. Elements of i1 and of fewer than 8 bits are in
     memory as i8. A function with the unit attribute `program.inline` is copied to where it is called; kernels
     are private functions, those of the program around them public ones. An `arith.truncf` with the
-    unit attribute `program.factor` makes a factor of a product, as which subnormal numbers may count as 0. A function with the attribute `program.instruction`
+    unit attribute `program.factor` makes a factor of a product, as which subnormal numbers may count as 0, and an `arith.divf`
+    with `program.steps` makes a quotient that is NaN or below 2^16 in size and only matters rounded to a whole number. A function with the attribute `program.instruction`
     is an instruction of a target: its body is what it means, and the attribute its text.
 
     Memory is in spaces. A pointer without one is to the host's memory, or on a device to the stack: a kernel's arguments, its

@@ -74,9 +74,9 @@ Value LeftOperand::converted(Value lanes) {
 /// Bytes of a copy of so many elements: words of 4 bytes are read whole, and so are tiles of
 /// matrices, the last of which has rows that are none, and steps of these.
 Dim LeftOperand::copyBytes(const Dim &count) const {
-  Dim more = layout.readsMatrices() ? layout.runs.back().aStride * Dim(layout.tileRows) +
-                                          Dim(layout.stepLength())
-                                    : Dim(0);
+  Dim more = layout.readsMatrices()
+                 ? layout.runs.back().aStride * Dim(layout.tileRows) + Dim(layout.stepLength())
+                 : Dim(0);
   return (count + more) * Dim(layout.elementBytes()) + Dim(4);
 }
 

@@ -9,8 +9,8 @@
 //   min(max(round(x / s) + z, least), most)
 //     = round(min(max(x, s (least - z)), s (most - z)) / s) + z, where the bounds are whole
 //
-// since rounding is monotone and a bound's quotient rounds to the bound. So the conversion rounds by
-// itself where the machine has one that does, and a quotient is known to be small.
+// since rounding is monotone and a bound's quotient rounds to the bound. So the conversion rounds
+// where the machine has one that does, and a quotient is known to be small.
 
 #include "compiler/graph/Constants.h"
 #include "compiler/lower/elements/Definitions.h"
@@ -185,8 +185,7 @@ static std::optional<Quantised> quantisedBy(Operation *op) {
 /// An integer of 8 bits, bounded before it is rounded; null if `op` does not make one.
 Value Elements::quantised(Operation *op, ArrayRef<Index> place) {
   auto found = quantisedBy(op);
-  if (!found ||
-      llvm::any_of(found->between, [&](Value value) {
+  if (!found || llvm::any_of(found->between, [&](Value value) {
         return value.getDefiningOp()->getBlock() != group || sources.contains(value);
       }))
     return {};
@@ -239,12 +238,15 @@ Value Elements::keptFloat(Operation *op, ArrayRef<Index> place) {
 /// Whether all that becomes of a float's sign, where it is 0, is that of an integer.
 static bool endsWhole(Value value, int depth = 0) {
   constexpr int kMost = 6; // ops
-  return depth < kMost && !value.use_empty() && llvm::all_of(value.getUsers(), [&](Operation *op) {
-           if (auto cast = dyn_cast<graph::CastOp>(op))
-             return isa<IntegerType>(graph::storageOf(cast.getResult()));
-           return isa<graph::MaxOp, graph::MinOp, graph::RoundOp>(op) &&
-                  endsWhole(op->getResult(0), depth + 1);
-         });
+  return depth < kMost && !value.use_empty() &&
+         llvm::all_of(
+             value.getUsers(),
+             [&](Operation *op) {
+               if (auto cast = dyn_cast<graph::CastOp>(op))
+                 return isa<IntegerType>(graph::storageOf(cast.getResult()));
+               return isa<graph::MaxOp, graph::MinOp, graph::RoundOp>(op) &&
+                      endsWhole(op->getResult(0), depth + 1);
+             });
 }
 
 /// Bounds of numbers that become integers do not tell -0 from 0, which costs an instruction.

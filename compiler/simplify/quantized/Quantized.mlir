@@ -154,4 +154,36 @@ func.func @pooled(%x: tensor<1x1x4xi8>) -> tensor<1x1x3xi8> {
   %16 = graph.cast %15 : (tensor<1x1x3xf32>) -> tensor<1x1x3xi8>
   return %16 : tensor<1x1x3xi8>
 }
+
+// A last window that begins up to a stride later still meets the image, where it is wider than that.
+// CHECK-LABEL: @pooled_up
+// CHECK: %[[P:.*]] = graph.pool %arg0 {{.*}} : (tensor<1x1x4xi8>) -> tensor<1x1x2xi8>
+// CHECK: return %[[P]]
+func.func @pooled_up(%x: tensor<1x1x4xi8>) -> tensor<1x1x2xi8> {
+  %s = graph.constant dense<0.3> : tensor<f32>
+  %z = graph.constant dense<-7.0> : tensor<f32>
+  %zi = graph.constant dense<-7> : tensor<i32>
+  %low = graph.constant dense<-128.0> : tensor<f32>
+  %high = graph.constant dense<127.0> : tensor<f32>
+  %0 = graph.cast %x : (tensor<1x1x4xi8>) -> tensor<1x1x4xi32>
+  %1 = graph.broadcast %zi : (tensor<i32>) -> tensor<1x1x4xi32>
+  %2 = graph.sub %0, %1 : tensor<1x1x4xi32>
+  %3 = graph.cast %2 : (tensor<1x1x4xi32>) -> tensor<1x1x4xf32>
+  %4 = graph.broadcast %s : (tensor<f32>) -> tensor<1x1x4xf32>
+  %5 = graph.mul %3, %4 : tensor<1x1x4xf32>
+  %6 = graph.pool %5 {kind = "max", window = array<i64: 3>, strides = array<i64: 2>, ceil_mode = true,
+      dilations = array<i64: 1>, low = array<i64: 0>, high = array<i64: 0>}
+      : (tensor<1x1x4xf32>) -> tensor<1x1x2xf32>
+  %7 = graph.broadcast %s : (tensor<f32>) -> tensor<1x1x2xf32>
+  %8 = graph.div %6, %7 : tensor<1x1x2xf32>
+  %9 = graph.round %8 : tensor<1x1x2xf32>
+  %10 = graph.broadcast %z : (tensor<f32>) -> tensor<1x1x2xf32>
+  %11 = graph.add %9, %10 : tensor<1x1x2xf32>
+  %12 = graph.broadcast %low : (tensor<f32>) -> tensor<1x1x2xf32>
+  %13 = graph.max %11, %12 : tensor<1x1x2xf32>
+  %14 = graph.broadcast %high : (tensor<f32>) -> tensor<1x1x2xf32>
+  %15 = graph.min %13, %14 : tensor<1x1x2xf32>
+  %16 = graph.cast %15 : (tensor<1x1x2xf32>) -> tensor<1x1x2xi8>
+  return %16 : tensor<1x1x2xi8>
+}
 }

@@ -308,4 +308,76 @@ TEST(MathForms, IntegerPowers) {
   EXPECT_EQ(y[3], 823543);
 }
 
+/// Quotients that are rounded to whole numbers are those of divisions, next to halves above all.
+TEST(MathForms, QuotientsInStepsAreExact) {
+  std::mt19937 random(3);
+  std::uniform_real_distribution<float> exponent(-40, 40), any(-300, 300);
+  for (int step = 0; step < 24; ++step) {
+    float s = step == 0 ? 1.0f : step == 1 ? 0x1.fffffep-7f : std::exp2(exponent(random));
+    auto bits = std::to_string(std::bit_cast<uint32_t>(s));
+    auto kernel = Kernel::compile(
+        "  %v = llvm.load %x {alignment = 4 : i64} : !llvm.ptr -> vector<16xf32>\n"
+        "  %b = arith.constant dense<" +
+            bits +
+            "> : vector<16xi32>\n"
+            "  %c = arith.bitcast %b : vector<16xi32> to vector<16xf32>\n"
+            "  %r = arith.divf %v, %c {program.steps} : vector<16xf32>\n"
+            "  llvm.store %r, %y {alignment = 4 : i64} : vector<16xf32>, !llvm.ptr\n",
+        host());
+    ASSERT_TRUE(kernel);
+    std::vector<float> xs = {std::nanf(""), 0};
+    for (int k = -260; k <= 260; ++k) {
+      float half = (static_cast<float>(k) + 0.5f) * s, near = half;
+      for (int i = 0; i < 3; ++i)
+        xs.push_back(near = std::nextafter(near, -infinity));
+      for (float x = half; xs.size() % 7; x = std::nextafter(x, infinity))
+        xs.push_back(x);
+      xs.push_back(any(random) * s);
+    }
+    xs.resize(xs.size() / lanes * lanes);
+    float out[lanes];
+    for (size_t i = 0; i < xs.size(); i += lanes) {
+      (*kernel)(&xs[i], out);
+      for (int lane = 0; lane < lanes; ++lane)
+        EXPECT_TRUE(out[lane] == xs[i + lane] / s || std::isnan(xs[i + lane]))
+            << std::hexfloat << xs[i + lane] << " / " << s << " gave " << out[lane];
+    }
+  }
+}
+
+/// A conversion has the lowest integer where it has none, and rounds where it is asked to.
+TEST(MathForms, FloatsBecomeIntegers) {
+  float x[16] = {0.5f,  1.5f,  2.5f,  -0.5f, -1.5f,    -2.5f,     2.4999998f,    3e9f,
+                 -3e9f, 1e30f, -0.0f, 7.99f, infinity, -infinity, std::nanf(""), 2147483520.0f};
+  constexpr int32_t lowest = std::numeric_limits<int32_t>::min();
+  for (bool rounds : {false, true})
+    for (int width : {3, 4, 8, 16}) {
+      std::string floats = "vector<" + std::to_string(width) + "xf32>",
+                  integers = "vector<" + std::to_string(width) + "xi32>",
+                  flags = "vector<" + std::to_string(width) + "xi1>";
+      auto kernel = Kernel::compile(
+          "  %v = llvm.load %x {alignment = 4 : i64} : !llvm.ptr -> " + floats + "\n" +
+              (rounds ? "  %w = math.roundeven %v : " + floats + "\n"
+                      : "  %w = arith.negf %v : " + floats + "\n") +
+              "  %a = math.absf %w : " + floats + "\n  %m = arith.constant dense<0x4F000000> : " +
+              floats + "\n  %i = arith.cmpf olt, %a, %m : " + floats +
+              "\n  %l = arith.constant dense<-2147483648> : " + integers +
+              "\n  %t = arith.fptosi %w : " + floats + " to " + integers +
+              "\n  %r = arith.select %i, %t, %l : " + flags + ", " + integers +
+              "\n  llvm.store %r, %y {alignment = 4 : i64} : " + integers + ", !llvm.ptr\n",
+          host());
+      ASSERT_TRUE(kernel);
+      for (int first = 0; first + width <= 16; first += width) {
+        int32_t out[16];
+        (*kernel)(x + first, out);
+        for (int lane = 0; lane < width; ++lane) {
+          float number = rounds ? std::nearbyint(x[first + lane]) : -x[first + lane];
+          bool isInside = std::abs(number) < 0x1p31f;
+          EXPECT_EQ(out[lane], isInside ? static_cast<int32_t>(number) : lowest)
+              << x[first + lane] << " of " << width;
+        }
+      }
+    }
+}
+
 } // namespace

@@ -10,9 +10,9 @@ namespace heddle::cpu {
 namespace {
 
 /// x / s in four multiplications and additions, for steps s that are neither tiny nor huge, where
-/// they are fused. With 1 / s = high + low, fma(x, high, x low) is less than a unit in the last place
-/// away, so that its remainder is exact and one step rounds as a division does (Markstein,
-/// "Computation of elementary functions on the IBM RISC System/6000 processor", theorem 7).
+/// they are fused. With 1 / s = high + low, fma(x, high, x low) is less than a unit in the last
+/// place away, so that its remainder is exact and one step rounds as a division does (Markstein,
+/// "Computation of elementary functions on the IBM RISC System/6000 processor").
 /// Remainders that are too small to be exact are those of quotients that are 0 when rounded.
 struct DivideInSteps : OpRewritePattern<arith::DivFOp> {
   DivideInSteps(MLIRContext *context, bool fma) : OpRewritePattern(context), fma(fma) {}
