@@ -13,7 +13,7 @@ extern "C" {
 #endif
 
 #define HEDDLE_EXECUTABLE_MAGIC 0x4c444448u /* "HDDL" */
-#define HEDDLE_ABI_VERSION 12u
+#define HEDDLE_ABI_VERSION 13u
 #define HEDDLE_ENTRY_SYMBOL "heddle_executable" /* const heddle_executable_t heddle_executable; */
 #define HEDDLE_DYNAMIC (-1)
 
@@ -84,8 +84,22 @@ enum heddle_service {
   HEDDLE_SERVICE_SUPPRESS,
   HEDDLE_SERVICE_FOREST,
   HEDDLE_SERVICE_FOURIER,
+  /* Of heddle_executable_t.devices. What a run asks of a device is done in the order in which it
+   * asks; it waits where the host is to read what comes of it.
+   * [result, device, HEDDLE_DEVICE_*] */
+  HEDDLE_SERVICE_DEVICE_AREA,
+  /* [result, device, bytes]: memory until the end of the run */
+  HEDDLE_SERVICE_DEVICE_ALLOC,
+  /* [target's device, target, source's device, source, bytes]: device -1 is the host */
+  HEDDLE_SERVICE_DEVICE_COPY,
+  /* [device, number of its kernel, args, tasks, bytes of scratch]: args as those of
+   * heddle_kernel_fn */
+  HEDDLE_SERVICE_DEVICE_LAUNCH,
   HEDDLE_SERVICE_COUNT
 };
+
+/* Memory of a device that is there for the whole run. */
+enum { HEDDLE_DEVICE_ARENA, HEDDLE_DEVICE_WEIGHTS };
 
 /* What the bytes of a pixel are. */
 enum { HEDDLE_PIXELS_RGB, HEDDLE_PIXELS_BGR, HEDDLE_PIXELS_GRAY };
@@ -199,6 +213,42 @@ typedef struct heddle_library_call {
       constants; /* bit i: operand i is a weight, which may be kept in the library's own layout */
 } heddle_library_call_t;
 
+/* A kernel of a device: a function of its images. It is called with the words of `args` by value,
+ * in which word 0 is the run's heddle_device_failure_t, then the number of tasks (i64), the memory
+ * of all workers (a pointer) and the bytes of it that one worker has (i64). */
+typedef struct heddle_device_kernel {
+  const char *name;
+  const char *group;    /* for messages */
+  int32_t words;        /* of args */
+  int32_t threads;      /* of a block, which carries out one task after the other; 0: each thread
+                           carries out tasks by itself, and is a worker of its own */
+  int64_t shared_bytes; /* that a launch asks for, beside those that the function declares */
+} heddle_device_kernel_t;
+
+/* The first failure of a run on a device, in the device's memory. */
+typedef struct heddle_device_failure {
+  int64_t status; /* 0, or 1 + a message's number */
+  int64_t value, limit;
+} heddle_device_failure_t;
+
+/* One form of the code of all kernels of a device. */
+typedef struct heddle_device_image {
+  const char *chip;  /* that it is made for: "sm_80" */
+  const void *bytes; /* machine code, or text that ends with a 0 */
+  int64_t size;      /* of it */
+  int32_t is_text;   /* PTX, of which the driver makes machine code for any later chip */
+} heddle_device_image_t;
+
+/* A device beside the host that has kernels and memory. */
+typedef struct heddle_device {
+  const char *space; /* "cuda" */
+  const heddle_device_image_t *images;
+  int64_t image_count;
+  const heddle_device_kernel_t *kernels;
+  int64_t kernel_count;
+  int32_t may_fail; /* some kernel writes heddle_device_failure_t */
+} heddle_device_t;
+
 typedef struct heddle_executable {
   uint32_t magic;
   uint32_t abi_version;
@@ -221,9 +271,9 @@ typedef struct heddle_executable {
   /* Writes the symbols that values of inputs are, before anything is allocated. Only inputs,
    * symbols and fail of the call are there. Returns call->status. NULL: there are none. */
   int32_t (*bind)(heddle_call_t *call);
-  /* From symbols: bytes of the arena, and the dims of all outputs one after the other
-   * (HEDDLE_DYNAMIC if known only at run time, or a symbol that is HEDDLE_DYNAMIC). Returns 0, or
-   * 1 + a message's number, whose two values are at `values` then. */
+  /* From symbols: bytes of the arena and of those of all devices, and the dims of all outputs one
+   * after the other (HEDDLE_DYNAMIC if known only at run time, or a symbol that is HEDDLE_DYNAMIC).
+   * Returns 0, or 1 + a message's number, whose two values are at `values` then. */
   int32_t (*sizes)(const int64_t *symbols, int64_t *arena_bytes, int64_t *output_dims,
                    int64_t *values);
   /* Returns call->status. */
@@ -246,6 +296,8 @@ typedef struct heddle_executable {
   const struct heddle_executable *const *variants;
   int64_t variant_count;    /* 0: there is this one alone */
   int32_t keeps_subnormals; /* 0: arithmetic whose result would be a subnormal number gives 0 */
+  const heddle_device_t *devices;
+  int64_t device_count; /* 0: the host alone */
 } heddle_executable_t;
 
 #ifdef __cplusplus
