@@ -20,6 +20,15 @@ TEST(Lowerings, areThoseOfTheTable) {
   EXPECT_EQ(lowered.size(), mechanism::all().size()) << "a lowering is of no row";
 }
 
+TEST(Lowerings, forThreadsAreThoseOfTheTable) {
+  for (const mechanism::Mechanism *row : mechanism::all()) {
+    int64_t count = llvm::count_if(lower::lowerings(), [&](const lower::Lowering &lowering) {
+      return lowering.form == program::Form::Threads && lowering.mechanism == row;
+    });
+    EXPECT_EQ(count, row->takesThreads) << row->name.str();
+  }
+}
+
 namespace {
 
 class Settling : public testing::Test {
