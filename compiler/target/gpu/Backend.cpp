@@ -2,14 +2,50 @@
 
 #include "compiler/target/gpu/Backend.h"
 
+#include "compiler/support/Files.h"
 #include "compiler/target/cpu/Backend.h"
 #include "compiler/target/gpu/Emit.h"
 #include "compiler/target/gpu/Separate.h"
 
 namespace heddle::gpu {
+
+#define GEN_PASS_DECL
+#define GEN_PASS_REGISTRATION
+#define GEN_PASS_DEF_PRINTPTXPASS
+#include "compiler/target/gpu/Passes.h.inc"
+
 namespace {
 
+struct PrintPtxPass : impl::PrintPtxPassBase<PrintPtxPass> {
+  using PrintPtxPassBase::PrintPtxPassBase;
+  void runOnOperation() override {
+    if (llvm::Error error = print()) {
+      getOperation().emitError() << llvm::toString(std::move(error));
+      signalPassFailure();
+    }
+  }
+
+private:
+  llvm::Error print() {
+    const Chip *known = chipOf(chip);
+    if (!known)
+      return llvm::createStringError("no GPU is known as '" + chip + "'");
+    program::Program program;
+    program.module = getOperation().clone();
+    auto functions = separate(program);
+    if (!functions)
+      return functions.takeError();
+    program::Device &device = program.devices.front();
+    if (llvm::Error error = emitImages(**functions, known, /*optLevel=*/3, device))
+      return error;
+    llvm::outs() << device.images.front().bytes;
+    getOperation().getBodyRegion().takeBody(program.module->getBodyRegion());
+    return llvm::Error::success();
+  }
+};
+
 constexpr llvm::StringLiteral kAny = "cuda";
+constexpr llvm::StringLiteral kText = "ptx"; // a kind of file: code of the kernels for one chip
 
 std::string joined(llvm::ArrayRef<const Chip *> chips) {
   return llvm::join(llvm::map_range(chips, [](const Chip *chip) { return chip->name; }), "+");
@@ -79,7 +115,10 @@ class CudaBackend final : public target::Backend {
 public:
   llvm::StringRef name() const override { return "gpu"; }
   llvm::ArrayRef<llvm::StringRef> cards() const override { return cpu::backend().cards(); }
-  llvm::ArrayRef<llvm::StringRef> kinds() const override { return cpu::backend().kinds(); }
+  llvm::ArrayRef<llvm::StringRef> kinds() const override {
+    static const llvm::StringRef kinds[] = {"so", "o", "h", "ll", "asm", kText};
+    return kinds;
+  }
   llvm::StringRef example() const override { return kAny; }
   std::vector<std::string> targetNames() const override {
     std::vector<std::string> names{kAny.str()};
@@ -110,11 +149,21 @@ public:
 
   llvm::Error write(const target::Form &form, llvm::ArrayRef<target::Form> variants,
                     const target::WriteOptions &options, llvm::StringRef path) const override {
-    return cpu::backend().write(form, variants, options, path);
+    if (options.kind != kText)
+      return cpu::backend().write(form, variants, options, path);
+    const program::Device &device = form.program->devices.front();
+    if (device.images.size() != 1)
+      return makeError(ErrorCode::Usage, "error: 'ptx' is of one chip, but the model is compiled "
+                                         "for " +
+                                             llvm::Twine(device.images.size()) +
+                                             "\nnote: name one of them with '--target', such as '" +
+                                             device.images.front().chip + "'");
+    return support::writeFile(path, device.images.front().bytes);
   }
   std::string header(const program::Program &program) const override {
     return cpu::backend().header(program);
   }
+  void registerPasses() const override { registerGeneratedPasses(); }
 };
 
 } // namespace
