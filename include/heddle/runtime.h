@@ -244,6 +244,8 @@ typedef struct heddle_memory {
   int64_t held_bytes;    /* arenas and scratch kept now, for all runs that there were at once */
   int64_t peak_bytes;    /* the most that was ever held */
   int64_t kept_bytes;    /* of released results, kept for runs to come; not in held_bytes */
+  int64_t device_bytes;  /* of devices, kept now for all runs that there were at once: arenas and
+                            scratch; neither in held_bytes nor with the weights there */
 } heddle_memory_t;
 
 HEDDLE_API heddle_memory_t heddle_session_memory(const heddle_session_t *session);

@@ -112,6 +112,7 @@ class Memory(ctypes.Structure):
         ("held_bytes", c_int64),
         ("peak_bytes", c_int64),
         ("kept_bytes", c_int64),
+        ("device_bytes", c_int64),
     ]
 
 

@@ -203,8 +203,8 @@ class Session(library.Held, library.extension.Session):
 
     @property
     def memory(self):
-        """arena_bytes and scratch_bytes of the last run, held_bytes and kept_bytes (of
-        results that were released) now, peak_bytes ever."""
+        """arena_bytes and scratch_bytes of the last run, held_bytes, kept_bytes (of results that
+        were released) and device_bytes (of GPUs, without weights) now, peak_bytes ever."""
         memory = call("heddle_session_memory", self._handle)
         return {name: getattr(memory, name) for name, _ in memory._fields_}
 

@@ -3,6 +3,7 @@
 #include "runtime/executable/module.h"
 
 #include "runtime/base/status.h"
+#include "runtime/device/device.h"
 #include "runtime/executable/features.h"
 #include "runtime/executable/variants.h"
 #include "runtime/library/calls.h"
@@ -62,6 +63,7 @@ static void checkExecutable(const heddle_executable_t *executable, heddle_text_t
     heddle_text_add(problems, "; a count is negative, or a table or function is missing");
     return;
   }
+  heddle_devices_check(executable, problems);
   bool isSymbol = executable->row_symbol >= 0 && executable->row_work >= 0 &&
                   executable->row_symbol < executable->symbol_count &&
                   executable->row_work < executable->symbol_count;
@@ -139,7 +141,12 @@ static heddle_status_t *checkVersion(const heddle_executable_t *executable, cons
   return NULL;
 }
 
-/* Replaces an executable that has forms for several CPUs by the form for this one. */
+static heddle_status_t *damaged(const char *origin, const heddle_text_t *problems) {
+  return heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact%s", origin,
+                            problems->data ? problems->data : "");
+}
+
+/* Replaces an executable that has forms for several machines by the form for this one. */
 static heddle_status_t *chooseVariant(const heddle_executable_t **executable, const char *origin) {
   enum { MOST_VARIANTS = 256 };
   const heddle_executable_t *const *forms = (*executable)->variants;
@@ -156,14 +163,33 @@ static heddle_status_t *chooseVariant(const heddle_executable_t **executable, co
                                                             "'%s' is a damaged artefact: variant "
                                                             "%lld is missing",
                                                             origin, (long long)i);
+    heddle_text_t problems = {0};
+    if (!status)
+      heddle_devices_check(forms[i], &problems);
+    if (problems.length)
+      status = damaged(origin, &problems);
+    heddle_text_free(&problems);
     if (status)
       return status;
     variants[i] = (heddle_variant_t){forms[i]->target ? forms[i]->target : "?",
-                                     forms[i]->features ? forms[i]->features : ""};
+                                     forms[i]->features ? forms[i]->features : "", forms[i]};
   }
   heddle_status_t *status = heddle_variants_choose(variants, count, origin, &chosen);
   if (!status)
     *executable = forms[chosen];
+  return status;
+}
+
+static heddle_status_t *checkDevices(const heddle_executable_t *executable, const char *origin) {
+  heddle_text_t missing = {0};
+  heddle_devices_missing(executable, &missing);
+  heddle_status_t *status =
+      missing.length == 0
+          ? NULL
+          : heddle_status_make(
+                HEDDLE_REFUSED, "'%s' is compiled for '%s' and %s; compile it with --target host",
+                origin, executable->devices[0].space, missing.data ? missing.data : "?");
+  heddle_text_free(&missing);
   return status;
 }
 
@@ -179,6 +205,7 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
     status = chooseVariant(&executable, origin);
   if (status)
     return status;
+  heddle_module_t *module = NULL;
   heddle_text_t text = {0};
   heddle_features_missing(executable->features ? executable->features : "", &text);
   if (text.length) {
@@ -190,8 +217,7 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
   } else {
     checkExecutable(executable, &text);
     if (text.length)
-      status = heddle_status_make(HEDDLE_REFUSED, "'%s' is a damaged artefact%s", origin,
-                                  text.data ? text.data : "");
+      status = damaged(origin, &text);
     else
       status = heddle_calls_check(executable, origin);
   }
@@ -199,12 +225,21 @@ heddle_status_t *heddle_module_create(const heddle_executable_t *executable, con
     status = heddle_status_make(HEDDLE_LIMIT, "out of memory while checking '%s'", origin);
   heddle_text_free(&text);
   if (!status)
-    status = createChecked(executable, result);
-  if (!status) {
-    (*result)->release = release;
-    (*result)->data = data;
+    status = checkDevices(executable, origin);
+  if (!status)
+    status = createChecked(executable, &module);
+  if (status)
+    return status;
+  if (executable->device_count)
+    status = heddle_devices_open(executable, &module->devices);
+  if (status) {
+    heddle_module_destroy(module);
+    return status;
   }
-  return status;
+  module->release = release;
+  module->data = data;
+  *result = module;
+  return NULL;
 }
 
 heddle_status_t *heddle_module_from_executable(const heddle_executable_t *executable,
@@ -220,6 +255,7 @@ void heddle_module_retain(heddle_module_t *module) {
 void heddle_module_destroy(heddle_module_t *module) {
   if (!module || __atomic_sub_fetch(&module->users, 1, __ATOMIC_ACQ_REL) > 0)
     return;
+  heddle_devices_close(module->devices);
   if (module->release)
     module->release(module->data);
   free(module);

@@ -16,7 +16,8 @@ struct heddle_module {
   void *data;
   int users; /* atomic: the module's owner and its sessions */
   int64_t output_dims_count;
-  heddle_value_t *values; /* inputs, then outputs */
+  struct heddle_devices *devices; /* runtime/device; NULL where there is the host alone */
+  heddle_value_t *values;         /* inputs, then outputs */
   heddle_dim_t *dims;
 };
 

@@ -13,7 +13,8 @@
 namespace {
 
 // The first needs what no CPU has, the others nothing.
-const heddle_variant_t kForms[] = {{"best", "avx1024f,teleport"}, {"middle", ""}, {"least", ""}};
+const heddle_variant_t kForms[] = {
+    {"best", "avx1024f,teleport", nullptr}, {"middle", "", nullptr}, {"least", "", nullptr}};
 
 struct Choice {
   int64_t chosen = -1;
@@ -46,20 +47,21 @@ TEST(Variants, TheEnvironmentChoosesAmongThoseThatRun) {
   Choice lacking = choose(kForms, 3, "best");
   EXPECT_EQ(lacking.code, HEDDLE_REFUSED);
   EXPECT_EQ(lacking.message,
-            "HEDDLE_CPU is 'best', but this machine lacks CPU features that 'm.so' "
-            "needs for it: avx1024f, teleport");
+            "HEDDLE_CPU is 'best', but this machine cannot run what 'm.so' has for it: it lacks "
+            "avx1024f, teleport");
   Choice unknown = choose(kForms, 3, "worst");
   EXPECT_EQ(unknown.code, HEDDLE_USAGE);
   EXPECT_EQ(unknown.message, "HEDDLE_CPU is 'worst', but 'm.so' has code for: best, middle, least");
 }
 
 TEST(Variants, WhereNoneRunsTheMessageSaysWhatEachLacks) {
-  const heddle_variant_t forms[] = {{"best", "avx1024f,teleport"}, {"least", "teleport"}};
+  const heddle_variant_t forms[] = {{"best", "avx1024f,teleport", nullptr},
+                                    {"least", "teleport", nullptr}};
   Choice choice = choose(forms, 2);
   EXPECT_EQ(choice.code, HEDDLE_REFUSED);
   EXPECT_EQ(
       choice.message,
-      "'m.so' has code for 2 CPUs, but this machine can run none of them: for 'best' it lacks "
+      "'m.so' has code for 2 machines, of which this is none: for 'best' it lacks "
       "avx1024f, teleport; for 'least' it lacks teleport; compile the model for this machine");
 }
 

@@ -19,7 +19,12 @@
 #include <string.h>
 #include <time.h>
 
-enum { STATUS_OUT_OF_MEMORY = -1, STATUS_SIZE_OVERFLOW = -2 }; /* of heddle_call.status */
+enum {
+  STATUS_OUT_OF_MEMORY = -1,
+  STATUS_SIZE_OVERFLOW = -2,
+  STATUS_DEVICE = -3
+}; /* of
+heddle_call.status */
 
 #define MUCH_MEMORY (INT64_C(1) << 30) /* from here on it is worth asking how much there is */
 
@@ -47,12 +52,16 @@ static int64_t nanoseconds(void) {
   return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
+static void failOnDevice(heddle_call_t *call);
+
 /* HEDDLE_SERVICE_PROFILE: groups begin and end on the thread of the run. */
 static void profile(heddle_call_t *call, int64_t *frame) {
   run_t *run = call->runtime;
   heddle_session_t *session = run->session;
   if (!session->profile)
     return;
+  if (run->workspace->streams && !heddle_streams_wait(run->workspace->streams))
+    failOnDevice(call);
   int64_t now = nanoseconds();
   if (frame[0] < 0)
     session->profile(session->profile_data, run->profiled, now - run->profiledSince);
@@ -61,6 +70,10 @@ static void profile(heddle_call_t *call, int64_t *frame) {
 }
 
 static void callLibrary(heddle_call_t *call, int64_t *frame);
+static void areaOfDevice(heddle_call_t *call, int64_t *frame);
+static void allocateOnDevice(heddle_call_t *call, int64_t *frame);
+static void copyWithDevice(heddle_call_t *call, int64_t *frame);
+static void launchOnDevice(heddle_call_t *call, int64_t *frame);
 
 static void decodeImage(heddle_call_t *call, int64_t *frame) {
   heddle_image_t *image = NULL;
@@ -107,6 +120,10 @@ static const heddle_service_fn kServices[HEDDLE_SERVICE_COUNT] = {
     [HEDDLE_SERVICE_SUPPRESS] = heddle_routine_suppress,
     [HEDDLE_SERVICE_FOREST] = heddle_routine_forest,
     [HEDDLE_SERVICE_FOURIER] = heddle_routine_fourier,
+    [HEDDLE_SERVICE_DEVICE_AREA] = areaOfDevice,
+    [HEDDLE_SERVICE_DEVICE_ALLOC] = allocateOnDevice,
+    [HEDDLE_SERVICE_DEVICE_COPY] = copyWithDevice,
+    [HEDDLE_SERVICE_DEVICE_LAUNCH] = launchOnDevice,
 };
 
 heddle_strings_t *heddle_run_strings(heddle_call_t *call) {
@@ -125,6 +142,42 @@ static void failWith(heddle_call_t *call, int32_t status, int64_t value, int64_t
 
 static void reportFailure(heddle_call_t *call, int64_t message, int64_t value, int64_t limit) {
   failWith(call, (int32_t)(message + 1), value, limit);
+}
+
+/* A kernel's failure is the model's; the driver's has a status of its own. */
+static void failOnDevice(heddle_call_t *call) {
+  const run_t *run = call->runtime;
+  heddle_device_failure_t failure = heddle_streams_failure(run->workspace->streams);
+  if (failure.status)
+    reportFailure(call, failure.status - 1, failure.value, failure.limit);
+  else
+    failWith(call, STATUS_DEVICE, 0, 0);
+}
+
+/* Services of devices: a run that has failed asks them for nothing more. */
+static void askDevice(heddle_call_t *call, int64_t *frame,
+                      bool (*ask)(heddle_streams_t *, int64_t *)) {
+  const run_t *run = call->runtime;
+  if (__atomic_load_n(&call->status, __ATOMIC_RELAXED) == 0 && !ask(run->workspace->streams, frame))
+    failOnDevice(call);
+}
+
+static void areaOfDevice(heddle_call_t *call, int64_t *frame) {
+  frame[0] = 0;
+  askDevice(call, frame, heddle_streams_area);
+}
+
+static void allocateOnDevice(heddle_call_t *call, int64_t *frame) {
+  frame[0] = 0;
+  askDevice(call, frame, heddle_streams_allocate);
+}
+
+static void copyWithDevice(heddle_call_t *call, int64_t *frame) {
+  askDevice(call, frame, heddle_streams_copy);
+}
+
+static void launchOnDevice(heddle_call_t *call, int64_t *frame) {
+  askDevice(call, frame, heddle_streams_launch);
 }
 
 /* HEDDLE_SERVICE_LIBRARY: on the thread of the run, whose scratch no kernel uses meanwhile. */
@@ -305,7 +358,9 @@ heddle_status_t *heddle_run_sizes(const heddle_module_t *module, const int64_t *
   int32_t failed = executable->sizes(symbols, arenaBytes, outputDims, values);
   if (failed)
     return failureStatus(executable, failed, values[0], values[1]);
-  bool isValid = *arenaBytes >= 0;
+  bool isValid = true;
+  for (int64_t i = 0; i <= executable->device_count; ++i)
+    isValid &= arenaBytes[i] >= 0;
   for (int64_t i = 0; i < module->output_dims_count; ++i)
     isValid &= outputDims[i] >= HEDDLE_DYNAMIC;
   return isValid ? NULL : failureStatus(executable, STATUS_SIZE_OVERFLOW, 0, 0);
@@ -438,20 +493,34 @@ static heddle_status_t *takeInputs(heddle_call_t *call, const heddle_tensor_t *i
   return call->status ? failureStatus(executable, call->status, run->value, run->limit) : NULL;
 }
 
-static heddle_status_t *execute(heddle_call_t *call, int64_t arenaBytes) {
+/* Runs once with arenas of workspace->arena_bytes. */
+static heddle_status_t *execute(heddle_call_t *call) {
   run_t *run = call->runtime;
   heddle_session_t *session = run->session;
   const heddle_executable_t *executable = session->module->executable;
+  heddle_devices_t *devices = session->module->devices;
   heddle_workspace_t *workspace = run->workspace;
+  int64_t arenaBytes = workspace->arena_bytes[0];
   if (!heddle_workspace_grow(session, &workspace->arena, arenaBytes))
     return failureStatus(executable, STATUS_OUT_OF_MEMORY, arenaBytes, 0);
   call->arena = workspace->arena.data;
+  heddle_status_t *status =
+      devices ? heddle_streams_begin(devices, workspace->arena_bytes + 1, &workspace->streams)
+              : NULL;
+  if (status)
+    return status;
   uint64_t mode = heddle_denormals_keep(executable->keeps_subnormals != 0);
   int32_t returned = executable->run(call);
   heddle_denormals_restore(mode);
+  if (devices && !heddle_streams_end(workspace->streams))
+    failOnDevice(call);
   if (arenaBytes > run->arenaBytes)
     run->arenaBytes = arenaBytes;
   int32_t failed = call->status ? call->status : returned;
+  if (failed == STATUS_DEVICE && devices)
+    status = heddle_streams_take_status(workspace->streams);
+  if (status)
+    return status;
   return failed ? failureStatus(executable, failed, run->value, run->limit) : NULL;
 }
 
@@ -463,10 +532,10 @@ static heddle_status_t *executeBlocks(heddle_call_t *call, const heddle_tensor_t
       heddle_blocks_of(call, module->executable, run->workspace, inputs, count);
   heddle_status_t *status = NULL;
   while (!status && heddle_blocks_next(&blocks)) {
-    int64_t arenaBytes = 0;
-    status = heddle_run_sizes(module, call->symbols, call->output_dims, &arenaBytes);
+    status =
+        heddle_run_sizes(module, call->symbols, call->output_dims, run->workspace->arena_bytes);
     if (!status)
-      status = execute(call, arenaBytes);
+      status = execute(call);
   }
   if (!status && call->status) /* the lengths are others than before */
     status = failureStatus(module->executable, call->status, run->value, run->limit);
@@ -475,7 +544,10 @@ static heddle_status_t *executeBlocks(heddle_call_t *call, const heddle_tensor_t
 
 static void tellMemory(const run_t *run) {
   heddle_session_t *session = run->session;
+  int64_t deviceBytes = heddle_streams_bytes(run->workspace->streams);
   pthread_mutex_lock(&session->mutex);
+  session->memory.device_bytes += deviceBytes - run->workspace->device_bytes;
+  run->workspace->device_bytes = deviceBytes;
   session->memory.arena_bytes = run->arenaBytes;
   session->memory.scratch_bytes = run->workspace->used_scratch_bytes;
   pthread_mutex_unlock(&session->mutex);
@@ -487,19 +559,18 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
   const heddle_executable_t *executable = session->module->executable;
   run_t run = {.session = session, .workspace = workspace, .outputs = outputs};
   heddle_call_t call = callOf(&run);
-  int64_t arenaBytes = 0;
   heddle_status_t *status = takeInputs(&call, inputs);
   if (!status)
-    status =
-        heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims, &arenaBytes);
+    status = heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims,
+                              workspace->arena_bytes);
   if (!status)
     status = heddle_feeds_check_outputs(session->module, inputs, outputs, outputCount,
                                         workspace->output_dims);
   if (!status)
     status = prepareOutputs(session, workspace, outputs);
-  int64_t blocks = heddle_blocks_count(&call, executable, arenaBytes);
   if (!status) {
-    status = blocks > 1 ? executeBlocks(&call, inputs, blocks) : execute(&call, arenaBytes);
+    int64_t blocks = heddle_blocks_count(&call, executable, workspace->arena_bytes[0]);
+    status = blocks > 1 ? executeBlocks(&call, inputs, blocks) : execute(&call);
     tellMemory(&run);
   }
   if (!status)

@@ -103,8 +103,9 @@ static heddle_workspace_t *createWorkspace(const heddle_module_t *module) {
   size_t dims = (size_t)module->output_dims_count;
   size_t views = module->executable->row_block ? 2 : 1; /* of the batch, and of a block of rows */
   size_t words = symbols + dims, pointers = inputs + outputs;
+  size_t arenas = 1 + (size_t)module->executable->device_count;
   heddle_workspace_t *workspace =
-      calloc(1, sizeof *workspace + outputs * sizeof(heddle_block_t) +
+      calloc(1, sizeof *workspace + outputs * sizeof(heddle_block_t) + arenas * sizeof(int64_t) +
                     views * (words * sizeof(int64_t) + pointers * sizeof(void *)));
   if (!workspace)
     return NULL;
@@ -113,8 +114,9 @@ static heddle_workspace_t *createWorkspace(const heddle_module_t *module) {
   workspace->owned = (heddle_block_t *)(workspace->output_dims + dims);
   workspace->inputs = (const void **)(workspace->owned + outputs);
   workspace->outputs = (void **)(workspace->inputs + inputs);
+  workspace->arena_bytes = (int64_t *)(workspace->outputs + outputs);
   if (views > 1) {
-    workspace->rows.symbols = (int64_t *)(workspace->outputs + outputs);
+    workspace->rows.symbols = workspace->arena_bytes + arenas;
     workspace->rows.output_dims = workspace->rows.symbols + symbols;
     workspace->rows.inputs = (const void **)(workspace->rows.output_dims + dims);
     workspace->rows.outputs = (void **)(workspace->rows.inputs + inputs);
@@ -149,6 +151,7 @@ void heddle_workspace_give(heddle_session_t *session, heddle_workspace_t *worksp
 void heddle_workspace_destroy(heddle_workspace_t *workspace) {
   free(workspace->arena.data);
   free(workspace->scratch.data);
+  heddle_streams_destroy(workspace->streams);
   heddle_strings_free(&workspace->strings);
   free(workspace);
 }
@@ -184,12 +187,11 @@ heddle_status_t *heddle_session_output_shapes(heddle_session_t *session,
   heddle_workspace_t *workspace = heddle_workspace_take(session);
   if (!workspace)
     return noWorkspace();
-  int64_t arenaBytes = 0;
   heddle_status_t *status =
       heddle_feeds_bind(session->module, inputs, inputCount, false, workspace->symbols);
   if (!status)
-    status =
-        heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims, &arenaBytes);
+    status = heddle_run_sizes(session->module, workspace->symbols, workspace->output_dims,
+                              workspace->arena_bytes);
   const int64_t *dims = workspace->output_dims;
   for (size_t i = 0; !status && i < outputCount; dims += executable->outputs[i++].rank) {
     if (executable->outputs[i].kind == HEDDLE_IO_ANY_RANK) {

@@ -6,6 +6,7 @@
 #define HEDDLE_SESSION_SESSION_H
 
 #include "runtime/base/results.h"
+#include "runtime/device/stream.h"
 #include "runtime/executable/module.h"
 #include "runtime/library/calls.h"
 #include "runtime/session/strings.h"
@@ -23,7 +24,10 @@ typedef struct heddle_workspace {
   struct heddle_workspace *next;
   heddle_block_t arena, scratch;
   int64_t used_scratch_bytes; /* of the run under way */
+  heddle_streams_t *streams;  /* of the devices; NULL before the first run, and without */
+  int64_t device_bytes;       /* of them, as counted in the session's memory */
   int64_t *symbols;           /* one per symbol */
+  int64_t *arena_bytes;       /* of the host, then of each device */
   int64_t *output_dims;       /* of all outputs, one after the other */
   const void **inputs;        /* one an input */
   void **outputs;             /* one per output */
@@ -64,7 +68,8 @@ heddle_status_t *heddle_run(heddle_session_t *session, heddle_workspace_t *works
                             const heddle_tensor_t *inputs, heddle_tensor_t *outputs,
                             size_t output_count);
 
-/* Calls the executable's `sizes`, which writes the dims of outputs. */
+/* Calls the executable's `sizes`, which writes the dims of outputs and the bytes of the arenas of
+ * the host and each device. */
 heddle_status_t *heddle_run_sizes(const heddle_module_t *module, const int64_t *symbols,
                                   int64_t *output_dims, int64_t *arena_bytes);
 #endif

@@ -119,7 +119,7 @@ def test_a_machine_that_can_run_no_form_is_told_what_it_lacks(model, tmp_path):
     target = "bdver4+clearwaterforest"
     ok("compile", model, "--target", target, "-o", tmp_path / "m.so")
     fails("run", tmp_path / "m.so", status=REFUSED,
-          says=["has code for 2 CPUs, but this machine can run none of them: for ",
+          says=["has code for 2 machines, of which this is none: for ",
                 "'clearwaterforest' it lacks ", "avxvnniint8", "'bdver4' it lacks ", "xop"])
 
 
