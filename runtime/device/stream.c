@@ -34,7 +34,7 @@ typedef struct stream {
   block_t record, arena, scratch;
   block_t *blocks; /* of heddle_streams_allocate */
   int64_t block_count, block_capacity;
-  void **parameters; /* of a launch */
+  int64_t *words;    /* of a launch */
   const char *group; /* the last that was launched, or NULL */
   bool isBusy;       /* something was asked since it was waited for */
   bool hasLaunched;  /* a kernel, since then */
@@ -149,9 +149,9 @@ static heddle_status_t *openStream(stream_t *stream) {
   for (int64_t i = 0; i < description->kernel_count; ++i)
     if (description->kernels[i].words > words)
       words = description->kernels[i].words;
-  if (!stream->parameters)
-    stream->parameters = malloc(((size_t)words + 3) * sizeof(void *));
-  if (!stream->parameters)
+  if (!stream->words)
+    stream->words = malloc(((size_t)words + 1) * sizeof *stream->words);
+  if (!stream->words)
     return heddle_status_make(HEDDLE_LIMIT, "out of memory for a run of model '%s'", gpu->model);
   void *pinned = NULL;
   CUstream made = NULL;
@@ -186,7 +186,7 @@ static void closeStream(stream_t *stream) {
     driver->cuCtxPopCurrent(&former);
   }
   free(stream->blocks);
-  free(stream->parameters);
+  free(stream->words);
 }
 
 void heddle_streams_destroy(heddle_streams_t *streams) {
@@ -401,7 +401,7 @@ static bool gridOf(const stream_t *stream, const heddle_device_kernel_t *kernel,
 }
 
 static heddle_status_t *launch(heddle_streams_t *streams, stream_t *stream, int64_t number,
-                               int64_t *args, int64_t tasks, int64_t scratchBytes) {
+                               const int64_t *args, int64_t tasks, int64_t scratchBytes) {
   heddle_gpu_t *gpu = stream->gpu;
   const heddle_device_kernel_t *kernel = &gpu->description->kernels[number];
   grid_t grid;
@@ -413,19 +413,14 @@ static heddle_status_t *launch(heddle_streams_t *streams, stream_t *stream, int6
     status = growBlock(streams, stream, &stream->scratch, grid.stride * grid.workers);
   if (status)
     return status;
-  int64_t record = (int64_t)stream->record.data;
   int64_t scratch = grid.stride ? (int64_t)stream->scratch.data : 0;
-  void **parameters = stream->parameters;
-  *parameters++ = &record;
-  for (int32_t i = 1; i < kernel->words; ++i)
-    *parameters++ = &args[i];
-  *parameters++ = &tasks;
-  *parameters++ = &scratch;
-  *parameters++ = &grid.stride;
+  void *parameters[] = {stream->words, &tasks, &scratch, &grid.stride};
+  memcpy(stream->words, args, (size_t)kernel->words * sizeof *args);
+  stream->words[0] = (int64_t)stream->record.data;
   stream->isBusy = stream->hasLaunched = true;
   return HEDDLE_ASK(gpu, kernel->group, cuLaunchKernel, gpu->functions[number],
                     (unsigned)grid.blocks, 1, 1, (unsigned)grid.threads, 1, 1,
-                    (unsigned)kernel->shared_bytes, stream->stream, stream->parameters, NULL);
+                    (unsigned)kernel->shared_bytes, stream->stream, parameters, NULL);
 }
 
 bool heddle_streams_launch(heddle_streams_t *streams, int64_t *frame) {
@@ -434,9 +429,9 @@ bool heddle_streams_launch(heddle_streams_t *streams, int64_t *frame) {
     return true;
   heddle_status_t *status = heddle_gpu_enter(stream->gpu);
   if (!status)
-    status =
-        heddle_gpu_leave(stream->gpu, launch(streams, stream, frame[1],
-                                             (int64_t *)(intptr_t)frame[2], frame[3], frame[4]));
+    status = heddle_gpu_leave(
+        stream->gpu,
+        launch(streams, stream, frame[1], (const int64_t *)(intptr_t)frame[2], frame[3], frame[4]));
   return settle(streams, status);
 }
 
