@@ -111,7 +111,7 @@ struct DeviceKernel {
   int64_t words = 1, threads = 0, sharedBytes = 0;
 };
 
-/// What a device runs, as heddle_device_t.
+/// Kernels of a device and their code, as heddle_device_t.
 struct Device {
   std::string space;
   std::vector<DeviceImage> images;

@@ -40,8 +40,8 @@ class Compiled(library.Held):
         return handle
 
     def write(self, path, kind=None):
-        """Writes "so", "o", "h", "ll", "asm", "ptx", "c", "plan", "graph" or "loops", by default what the
-        ending of the path says."""
+        """Writes "so", "o", "h", "ll", "asm", "ptx", "c", "plan", "graph" or "loops", by default
+        what the ending of the path says."""
         kind = kind or KINDS.get(os.path.splitext(os.fspath(path))[1])
         if kind is None:
             raise UsageError(f"'{path}': its ending says no kind; known: {', '.join(KINDS)}")

@@ -24,7 +24,7 @@ llvm::ArrayRef<Chip> chips();
 /// Null if there is none of this name.
 const Chip *chipOf(llvm::StringRef name);
 
-/// What schedules see of it: a machine of threads.
+/// A machine of threads, as schedules see the chip.
 program::Machine machineOf(const Chip &chip);
 
 } // namespace heddle::gpu

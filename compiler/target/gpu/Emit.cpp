@@ -43,7 +43,7 @@ std::unique_ptr<llvm::TargetMachine> machineFor(const Chip &chip) {
                                    std::nullopt, llvm::CodeGenOptLevel::Aggressive));
 }
 
-/// What lowering asks of a CPU, answered for a thread of a GPU.
+/// Answers of a thread of a GPU to questions that lowering asks of a CPU.
 cpu::Target threadTarget() {
   cpu::Target target;
   target.name = kSpace.str();

@@ -23,10 +23,10 @@ func.func private @square.0(%args: !program.ptr, %begin: i64, %end: i64, %scratc
   %y = program.argument %args[2] : !program.ptr<"cuda">
   %one = arith.constant 1 : i64
   scf.for %i = %begin to %end step %one : i64 {
-    %from = program.at %x[%i] in "cuda" : f32
+    %from = program.at %x in "cuda"[%i] : f32
     %a = program.load %from in "cuda" align 4 : f32
     %b = arith.mulf %a, %a : f32
-    %to = program.at %y[%i] in "cuda" : f32
+    %to = program.at %y in "cuda"[%i] : f32
     program.store %b, %to in "cuda" align 4 : f32
   }
   return
@@ -58,7 +58,7 @@ func.func private @check.0(%args: !program.ptr, %begin: i64, %end: i64, %scratch
     attributes {program.words = 2} {
   %run = program.argument %args[0] : !program.ptr
   %places = program.argument %args[1] : !program.ptr<"cuda">
-  %at = program.at %places[%begin] in "cuda" : i64
+  %at = program.at %places in "cuda"[%begin] : i64
   %place = program.load %at in "cuda" align 8 : i64
   %limit = arith.constant 10 : i64
   %message = arith.constant 4 : i64
