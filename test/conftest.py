@@ -15,8 +15,8 @@ FOLDERS = (".", "python", "tools/check", "test/cli", "test/fuzz", "test/generate
 sys.path[:0] = [str(HERE.parent / folder) for folder in FOLDERS]  # what tests import from
 import tally  # noqa: E402
 
-for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_RECORDS",
-             "HEDDLE_SCHEDULES"):
+for name in ("COLUMNS", "NO_COLOR", "HEDDLE_COST_MODEL", "HEDDLE_CPU", "HEDDLE_DEVICE",
+             "HEDDLE_RECORDS", "HEDDLE_SCHEDULES"):
     os.environ.pop(name, None)  # tests that want one say it
 os.environ["HEDDLE_CACHE"] = ""  # tests are of the compiler, not of what it once made
 

@@ -341,8 +341,10 @@ void heddle_devices_close(heddle_devices_t *devices) {
     const heddle_driver_t *driver = gpu->driver;
     CUcontext former;
     if (gpu->context && !driver->cuCtxPushCurrent(gpu->context)) {
-      if (gpu->weights)
+      if (gpu->weights) {
+        driver->cuStreamSynchronize(NULL); /* their copy may have failed half-way */
         driver->cuMemFree(gpu->weights);
+      }
       if (gpu->module)
         driver->cuModuleUnload(gpu->module);
       driver->cuCtxPopCurrent(&former);
