@@ -34,7 +34,7 @@ typedef struct heddle_device_failure {
 typedef struct heddle_device_image {
   const char *chip;  /* that it is made for: "sm_80" */
   const void *bytes; /* machine code, or text that ends with a 0 */
-  int64_t size;      /* of it */
+  int64_t size;      /* of it, that 0 included */
   int32_t is_text;   /* PTX, of which the driver makes machine code for any later chip */
 } heddle_device_image_t;
 

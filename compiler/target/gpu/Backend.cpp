@@ -74,10 +74,8 @@ public:
     auto functions = separate(program);
     if (!functions)
       return functions.takeError();
-    if (program.devices.back().kernels.empty())
-      program.devices.back().images.push_back({joined(chips), "", /*isText=*/true});
-    else if (llvm::Error error =
-                 emitImages(**functions, chips, options.optLevel, program.devices.back()))
+    if (llvm::Error error =
+            emitImages(**functions, chips, options.optLevel, program.devices.back()))
       return std::move(error);
     return host->emit(program, options);
   }

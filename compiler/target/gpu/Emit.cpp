@@ -173,6 +173,8 @@ translate(mlir::ModuleOp functions, llvm::LLVMContext &context, const program::D
     return makeError(ErrorCode::Internal,
                      "internal error: kernels of device 'cuda' could not be translated to LLVM: " +
                          problem);
+  module->setTargetTriple(kTriple);
+  module->setDataLayout(machineFor(chips().front())->createDataLayout());
   for (llvm::Function &function : *module)
     if (!function.isDeclaration()) {
       function.setName("task." + function.getName());
@@ -195,8 +197,6 @@ llvm::Expected<std::string> textFor(const llvm::Module &source, const Chip &chip
   std::string text;
   llvm::Error failed = cpu::catchFatalErrors([&]() -> llvm::Error {
     auto machine = machineFor(chip);
-    module->setTargetTriple(kTriple);
-    module->setDataLayout(machine->createDataLayout());
     optimize(*module, *machine, optLevel);
     if (std::string missing = missingFunction(*module); !missing.empty())
       return makeError(ErrorCode::Refused, "error: device 'cuda' has no function '" + missing +

@@ -50,10 +50,9 @@ func.func @heddle_program_run(%run: !program.ptr) -> i32 {
 // A failure is the first one's, and kernels of a run that has failed do nothing.
 // CHECK: .visible .entry check_0(
 // CHECK: ld.volatile.global.u64
-// CHECK: setp.ne.s64
-// CHECK: atom.cas.b64
-// CHECK: st.u64 {{.*}}+8]
-// CHECK: st.u64 {{.*}}+16]
+// CHECK: atom.global.cas.b64 {{.*}}, 0, 5;
+// CHECK: st.global.u64 {{.*}}+8]
+// CHECK: st.global.u64 {{.*}}+16]
 func.func private @check.0(%args: !program.ptr, %begin: i64, %end: i64, %scratch: !program.ptr<"cuda">)
     attributes {program.words = 2} {
   %run = program.argument %args[0] : !program.ptr

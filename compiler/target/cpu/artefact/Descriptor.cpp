@@ -86,8 +86,8 @@ public:
     for (const program::Device &device : devices) {
       std::vector<Constant *> images, kernels;
       for (const program::DeviceImage &image : device.images)
-        images.push_back(structure(
-            {text(image.chip), text(image.bytes), i64(image.bytes.size()), i32(image.isText)}));
+        images.push_back(structure({text(image.chip), text(image.bytes),
+                                    i64(image.bytes.size() + image.isText), i32(image.isText)}));
       for (const program::DeviceKernel &kernel : device.kernels)
         kernels.push_back(structure({text(kernel.name), text(kernel.group), i32(kernel.words),
                                      i32(kernel.threads), i64(kernel.sharedBytes)}));
