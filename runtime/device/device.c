@@ -215,8 +215,13 @@ static heddle_status_t *loadImage(heddle_gpu_t *gpu) {
   heddle_text_t why = {0};
   int64_t chip = 0;
   uint64_t refused = 0; /* bit i: image i */
-  bool isKnown = askChip(gpu->driver, gpu->device, &chip, &why);
-  while (isKnown) {
+  if (!askChip(gpu->driver, gpu->device, &chip, &why)) {
+    heddle_status_t *status =
+        heddle_status_make(HEDDLE_REFUSED, "model '%s' %s", gpu->model, why.data ? why.data : "?");
+    heddle_text_free(&why);
+    return status;
+  }
+  for (;;) {
     int64_t best = -1, found = -1;
     for (int64_t i = 0; i < description->image_count; ++i) {
       int64_t rank = refused >> i & 1 ? -1 : rankOf(&description->images[i], chip);

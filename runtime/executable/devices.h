@@ -12,15 +12,14 @@ extern "C" {
 /* Memory of a device that is there for the whole run. */
 enum { HEDDLE_DEVICE_ARENA, HEDDLE_DEVICE_WEIGHTS };
 
-/* A kernel of a device: a function of its images. It is called with the words of `args` by value,
- * in which word 0 is the run's heddle_device_failure_t, then the number of tasks (i64), the memory
- * of all workers (a pointer) and the bytes of it that one worker has (i64). */
+/* A kernel of a device: a function of its images. Its parameters are the words of `args` as one
+ * array by value, where word 0 is the run's heddle_device_failure_t; the number of tasks (i64); the
+ * memory of all workers (a pointer); and the bytes of it that one worker has (i64). */
 typedef struct heddle_device_kernel {
   const char *name;
   const char *group;    /* for messages */
   int32_t words;        /* of args */
-  int32_t threads;      /* of a block, which carries out one task after the other; 0: each thread
-                           carries out tasks by itself, and is a worker of its own */
+  int32_t threads;      /* of a block, which is a worker; 0: each thread is a worker */
   int64_t shared_bytes; /* that a launch asks for, beside those that the function declares */
 } heddle_device_kernel_t;
 
