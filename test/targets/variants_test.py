@@ -139,7 +139,7 @@ def test_what_is_of_one_cpu_is_not_written_for_several(model, tmp_path):
     ("x86-64-v5", "did you mean 'x86-64-v"),
     ("x86-64-v5", "known: host, x86-64, x86-64-v2, x86-64-v3, x86-64-v4, x86-64-vnni, "
                   "x86-64-bf16, x86-64-amx, aarch64, aarch64-dotprod, aarch64-i8mm, aarch64-bf16, "
-                  "c, and LLVM's names"),
+                  "c, cuda, sm_80, sm_86, sm_89, sm_90, and LLVM's names"),
     ("x86-64-v2+", "there is no name on one side of a '+'"),
     ("x86-64-v2+v3+x86-64-v3", "'x86-64-v3' and 'x86-64-v3' need the same of a CPU"),
     ("x86-64-v2+aarch64", "'x86-64-v2' and 'aarch64' are of different architectures"),
