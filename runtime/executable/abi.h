@@ -84,14 +84,16 @@ enum heddle_service {
   HEDDLE_SERVICE_SUPPRESS,
   HEDDLE_SERVICE_FOREST,
   HEDDLE_SERVICE_FOURIER,
-  /* What a run asks of a device is done in that order; it waits where the host reads what comes of
-   * it. [result, device, HEDDLE_DEVICE_*] */
+  /* Of heddle_executable_t.devices. What a run asks of a device is done in the order in which it
+   * asks; it waits where the host is to read what comes of it.
+   * [result, device, HEDDLE_DEVICE_*] */
   HEDDLE_SERVICE_DEVICE_AREA,
   /* [result, device, bytes]: memory until the end of the run */
   HEDDLE_SERVICE_DEVICE_ALLOC,
   /* [target's device, target, source's device, source, bytes]: device -1 is the host */
   HEDDLE_SERVICE_DEVICE_COPY,
-  /* [device, number of its kernel, args as of heddle_kernel_fn, tasks, bytes of scratch] */
+  /* [device, number of its kernel, args, tasks, bytes of scratch]: args as those of
+   * heddle_kernel_fn */
   HEDDLE_SERVICE_DEVICE_LAUNCH,
   HEDDLE_SERVICE_COUNT
 };
@@ -164,8 +166,9 @@ typedef struct heddle_io {
   const char *const *labels;
   int32_t kind;        /* HEDDLE_IO_* */
   int32_t tensor_rank; /* of a list's tensors, or -1 */
-  int32_t shares; /* of an output: the input whose memory it may have, which is read before it is
-                     written; of an input that the run writes: its own number; or -1 */
+  int32_t shares;      /* of an output: the input whose memory it may have, which the run reads
+                          before it writes there; of an input that the run writes: its own
+                          number; or -1 */
 } heddle_io_t;
 
 typedef struct heddle_text_constant {
@@ -206,17 +209,19 @@ typedef struct heddle_library_call {
   const int64_t *numbers;
   const int64_t *posts; /* HEDDLE_POST_* */
   double real;
-  int64_t constants; /* bit i: operand i is a weight, which may have the library's own layout */
+  int64_t
+      constants; /* bit i: operand i is a weight, which may be kept in the library's own layout */
 } heddle_library_call_t;
 
-/* A kernel of a device: a function of its images. Its parameters are the words of `args` as one
- * array by value, where word 0 is the run's heddle_device_failure_t; the number of tasks (i64); the
- * memory of all workers (a pointer); and the bytes of it that one worker has (i64). */
+/* A kernel of a device: a function of its images. It is called with the words of `args` by value,
+ * in which word 0 is the run's heddle_device_failure_t, then the number of tasks (i64), the memory
+ * of all workers (a pointer) and the bytes of it that one worker has (i64). */
 typedef struct heddle_device_kernel {
   const char *name;
   const char *group;    /* for messages */
   int32_t words;        /* of args */
-  int32_t threads;      /* of a block, which is a worker; 0: each thread is a worker */
+  int32_t threads;      /* of a block, which carries out one task after the other; 0: each thread
+                           carries out tasks by itself, and is a worker of its own */
   int64_t shared_bytes; /* that a launch asks for, beside those that the function declares */
 } heddle_device_kernel_t;
 
@@ -258,7 +263,8 @@ typedef struct heddle_executable {
   int32_t message_count;
   const heddle_io_t *inputs;
   const heddle_io_t *outputs;
-  const char *const *symbols;  /* names of the sizes that inputs bind: by shapes, and by values */
+  const char *const *symbols;  /* names of the sizes that inputs bind: by their shapes, and by
+                                  their values */
   const char *const *messages; /* printf-like: at most two %lld, for `value` and `limit` */
   const uint8_t *weights;
   int64_t weights_bytes;
