@@ -143,9 +143,21 @@ static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compi
   std::vector<std::string> features;
   for (const Compiled *form : forms)
     features.push_back(llvm::join(form->target->required(), ","));
+  static const heddle_device_t device = [] {
+    heddle_device_t it{};
+    it.space = "cuda";
+    return it;
+  }();
+  static const heddle_executable_t withDevice = [] {
+    heddle_executable_t it{};
+    it.devices = &device;
+    it.device_count = 1;
+    return it;
+  }();
   std::vector<heddle_variant_t> variants;
   for (size_t i = 0; i < forms.size(); ++i)
-    variants.push_back({forms[i]->target->name.c_str(), features[i].c_str()});
+    variants.push_back({forms[i]->target->name.c_str(), features[i].c_str(),
+                        forms[i]->program.devices.empty() ? nullptr : &withDevice});
   int64_t chosen = 0;
   heddle_status_t *status = heddle_variants_choose(variants.data(), variants.size(),
                                                    compiled.program.model.c_str(), &chosen);

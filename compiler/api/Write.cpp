@@ -4,6 +4,8 @@
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/support/Files.h"
 
+#include "llvm/ADT/SetVector.h"
+
 namespace heddle {
 
 /// Kinds that all targets have.
@@ -12,7 +14,7 @@ static constexpr llvm::StringLiteral kPlain[] = {"plan", "graph", "loops"};
 /// A list for messages: "so, o, h, ll, asm".
 static std::string listed(llvm::ArrayRef<llvm::StringRef> kinds) { return llvm::join(kinds, ", "); }
 
-/// The backend that writes files of this kind, or null.
+/// A backend that writes files of this kind, or null.
 static const target::Backend *writerOf(llvm::StringRef kind) {
   for (const target::Backend *backend : target::backends())
     if (llvm::is_contained(backend->kinds(), kind))
@@ -21,11 +23,11 @@ static const target::Backend *writerOf(llvm::StringRef kind) {
 }
 
 static llvm::Error unknownKind(llvm::StringRef kind) {
-  std::string known;
+  llvm::SetVector<llvm::StringRef> known; // several backends write some
   for (const target::Backend *backend : llvm::reverse(target::backends()))
-    known += listed(backend->kinds()) + ", ";
-  return makeError(ErrorCode::Usage, "error: cannot write '" + kind + "'\nnote: known: " + known +
-                                         "plan, graph, loops");
+    known.insert(backend->kinds().begin(), backend->kinds().end());
+  return makeError(ErrorCode::Usage, "error: cannot write '" + kind + "'\nnote: known: " +
+                                         listed(known.getArrayRef()) + ", plan, graph, loops");
 }
 
 llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kind,
@@ -33,7 +35,7 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
   const target::Backend *writer = writerOf(kind), &backend = compiled.target->backend;
   if (!writer && !llvm::is_contained(kPlain, kind))
     return unknownKind(kind);
-  bool isOfOne = !writer || kind == "ll" || kind == "asm";
+  bool isOfOne = !writer || kind == "ll" || kind == "asm" || kind == "ptx";
   if (!compiled.variants.empty() && isOfOne)
     return makeError(ErrorCode::Usage, "error: '" + kind +
                                            "' is of one CPU, but the model is compiled for " +
@@ -52,7 +54,7 @@ llvm::Error writeKind(const Compiled &compiled, int threads, llvm::StringRef kin
     return makeError(ErrorCode::Usage, "error: cannot write '" + kind +
                                            "': the model was only planned (plan_only), which "
                                            "gives plan, graph and loops");
-  if (writer != &backend)
+  if (!llvm::is_contained(backend.kinds(), kind))
     return makeError(ErrorCode::Usage,
                      "error: cannot write '" + kind + "' for target '" + compiled.target->name +
                          "', which gives " + listed(backend.kinds()) +

@@ -10,14 +10,14 @@ namespace heddle::estimate {
 
 ArrayRef<const Threshold *> thresholds() {
   static const Threshold *const all[] = {
-      &kParallelWork,    &kProductTasks,  &kProductTiles,      &kProductPanels,
-      &kProductHalves,   &kProductCopy,   &kIdleTaps,          &kShortSaving,
-      &kAttentionTasks,  &kAttentionRows, &kAttentionStrips,   &kAttentionDirect,
-      &kAttentionBounds, &kWinogradTiles, &kWinogradLateTiles, &kWinogradRows,
-      &kLongRow,         &kLongRowPieces, &kLongRowPiece,      &kShortRowsTask,
-      &kRowBlock,        &kFetchFilters,  &kFetchPanels,       &kFetchWinograd,
-      &kFetchColumns,    &kTableOps,      &kStoredElements,    &kStoredBlock,
-      &kArgRow};
+      &kParallelWork,    &kDeviceElements,  &kProductTasks,  &kProductTiles,
+      &kProductPanels,   &kProductHalves,   &kProductCopy,   &kIdleTaps,
+      &kShortSaving,     &kAttentionTasks,  &kAttentionRows, &kAttentionStrips,
+      &kAttentionDirect, &kAttentionBounds, &kWinogradTiles, &kWinogradLateTiles,
+      &kWinogradRows,    &kLongRow,         &kLongRowPieces, &kLongRowPiece,
+      &kShortRowsTask,   &kRowBlock,        &kFetchFilters,  &kFetchPanels,
+      &kFetchWinograd,   &kFetchColumns,    &kTableOps,      &kStoredElements,
+      &kStoredBlock,     &kArgRow};
   return all;
 }
 

@@ -24,6 +24,12 @@ inline constexpr Threshold kParallelWork = {
     "a kernel of fewer scalar operations runs on the caller's thread: waking others takes longer",
     16384, 0};
 
+inline constexpr Threshold kDeviceElements = {
+    "device_elements",
+    "a group whose tensors all have fewer elements is carried out by the host, not by a device "
+    "beside it",
+    4096, 0};
+
 // Products (bench/notes/2026-11-21-two-threads.md, 2026-11-21-kernels.md,
 // 2026-11-22-dynamic.md).
 inline constexpr Threshold kProductTasks = {"product_tasks", "tasks of a product for each worker",

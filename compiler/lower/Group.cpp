@@ -54,6 +54,8 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kPointwise, Form::Threads, emitThreads},
     {&mechanism::kPlace, Form::Threads, emitThreads},
     {&mechanism::kSerial, Form::Threads, emitSerial},
+    {&mechanism::kRows, Form::Threads, emitRows},
+    {&mechanism::kContraction, Form::Threads, emitThreads},
 };
 
 ArrayRef<Lowering> lowerings() { return kLowerings; }

@@ -20,6 +20,15 @@ TEST(Lowerings, areThoseOfTheTable) {
   EXPECT_EQ(lowered.size(), mechanism::all().size()) << "a lowering is of no row";
 }
 
+TEST(Lowerings, forThreadsAreThoseOfTheTable) {
+  for (const mechanism::Mechanism *row : mechanism::all()) {
+    int64_t count = llvm::count_if(lower::lowerings(), [&](const lower::Lowering &lowering) {
+      return lowering.form == program::Form::Threads && lowering.mechanism == row;
+    });
+    EXPECT_EQ(count, row->takesThreads) << row->name.str();
+  }
+}
+
 namespace {
 
 class Settling : public testing::Test {
@@ -82,22 +91,23 @@ TEST_F(Settling, computesElementByElementWhatHasNoCodeForTheMachinesForm) {
   program::Machine machine;
   machine.device = "gpu";
   machine.form = program::Form::Threads;
-  auto settled = settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine);
-  ASSERT_EQ(settled.size(), 2u);
+  auto settled = settle("{mechanism = \"onednn.matmul\"}", machine);
+  ASSERT_EQ(settled.size(), 1u);
   EXPECT_EQ(settled[0].why,
-            "the mechanism 'contraction' has no code for device 'gpu', whose tasks are threads");
-  EXPECT_EQ(group("second").chosenMechanism(), "pointwise");
+            "the mechanism 'onednn.matmul' has no code for device 'gpu', whose tasks are threads");
+  EXPECT_EQ(group("first").chosenMechanism(), "pointwise");
+  EXPECT_EQ(group("second").chosenMechanism(), "contraction");
 }
 
 TEST_F(Settling, asksTheMachineOfTheGroupsDevice) {
   program::Machine machine;
   machine.others.push_back(machine);
   machine.others[0].form = program::Form::Threads;
-  EXPECT_TRUE(settle("{mechanism = \"contraction\", m = 4 : i64, n = 16 : i64}", machine).empty());
-  group("second").setDevice(1);
+  EXPECT_TRUE(settle("{mechanism = \"onednn.matmul\"}", machine).empty());
+  group("first").setDevice(1);
   auto settled = lower::settle(*module->getOps<func::FuncOp>().begin(), machine);
   ASSERT_EQ(settled.size(), 1u);
-  EXPECT_EQ(settled[0].group, "second");
+  EXPECT_EQ(settled[0].group, "first");
 }
 
 TEST_F(Settling, refusesADeviceThatTheMachineLacks) {

@@ -29,6 +29,7 @@ const Mechanism kContraction = {.name = "contraction",
                                 .takesShort = true,
                                 .takesMatrices = true,
                                 .takesBlocks = true,
+                                .takesThreads = true,
                                 .takesParts = true,
                                 .isSplittable = false};
 

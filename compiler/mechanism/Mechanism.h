@@ -50,6 +50,8 @@ struct Mechanism {
   bool takesMatrices = false;
   /// It can multiply rows that are rounded in blocks (graph.matmul's `block`).
   bool takesBlocks = false;
+  /// It has code for machines of threads, which take no knobs.
+  bool takesThreads = false;
   /// A task takes as many rows as the knob `rows` says.
   bool takesRows = false;
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not

@@ -73,6 +73,7 @@ const Mechanism kPlace = {.name = "place",
                           .knobs = kKnobs,
                           .storesElements = true,
                           .readsParameters = true,
-                          .readsProducers = true};
+                          .readsProducers = true,
+                          .takesThreads = true};
 
 } // namespace heddle::mechanism

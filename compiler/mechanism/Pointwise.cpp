@@ -22,6 +22,7 @@ const Mechanism kPointwise = {.name = "pointwise",
                               .storesElements = true,
                               .hasTiles = false,
                               .takesBlocks = true,
+                              .takesThreads = true,
                               .takesParts = true,
                               .isSplittable = false};
 

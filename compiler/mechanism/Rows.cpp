@@ -31,6 +31,7 @@ const Mechanism kRows = {.name = "rows",
                          .sharing = kKnobs,
                          .storesElements = true,
                          .takesBlocks = true,
+                         .takesThreads = true,
                          .takesRows = true,
                          .takesParts = true,
                          .isSplittable = false};

@@ -31,7 +31,10 @@ static Fit fitsSerial(const Mechanism &, Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-const Mechanism kSerial = {
-    .name = "serial", .check = fitsSerial, .hasTiles = false, .isSplittable = false};
+const Mechanism kSerial = {.name = "serial",
+                           .check = fitsSerial,
+                           .hasTiles = false,
+                           .takesThreads = true,
+                           .isSplittable = false};
 
 } // namespace heddle::mechanism

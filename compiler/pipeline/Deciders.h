@@ -6,6 +6,7 @@
 #include "compiler/learn/LearnedChooser.h"
 #include "compiler/pipeline/Pipeline.h"
 #include "compiler/plan/Chooser.h"
+#include "compiler/plan/DeviceRule.h"
 #include "compiler/records/RecordedChooser.h"
 
 namespace heddle {
@@ -17,6 +18,7 @@ struct Deciders {
   std::optional<records::RecordedChooser> byRecords;
   std::optional<learn::LearnedChooser> byCost;
   std::optional<plan::ShortChooser> shortly;
+  std::optional<plan::DeviceChooser> onDevices;
   std::optional<plan::PlanChooser> byPlan;
 
   explicit Deciders(warehouse::Warehouse cards) : cards(std::move(cards)) {}

@@ -30,6 +30,9 @@ inline constexpr llvm::StringLiteral kFactor = "program.factor";
 /// whole number: one that rounds to 0 may be any other that does.
 inline constexpr llvm::StringLiteral kSteps = "program.steps";
 
+/// Attribute of a function that a device runs: words of its arguments.
+inline constexpr llvm::StringLiteral kWords = "program.words";
+
 inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "") {
   return PtrType::get(context, space);
 }

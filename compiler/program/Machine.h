@@ -74,6 +74,7 @@ struct Machine {
   std::map<std::string, int64_t> thresholds = {};
   std::string device = "cpu"; // its name, for messages
   std::string space = "";     // of the memory of its kernels; "" is the host's
+  bool isPreferred = false;   // by default, to the host: for groups that it has code for
   /// The devices beside this one, which a plan numbers from 1.
   std::vector<Machine> others = {};
 

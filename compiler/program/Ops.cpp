@@ -250,15 +250,18 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
       (attribute.getName() == kSteps && isUnit && isa<arith::DivFOp>(op)))
     return success();
   auto function = dyn_cast<func::FuncOp>(op);
+  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
+  if (attribute.getName() == kWords && function && number && number.getInt() > 0)
+    return success();
   if (attribute.getName() == kInstruction && function && isa<StringAttr>(attribute.getValue())) {
     std::string why = whyNoInstruction(function);
     return why.empty() ? success() : op->emitOpError(why);
   }
   return op->emitError("the attribute '")
          << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
-         << "', a unit attribute, and '" << kInstruction << "', a text, both of functions, and '"
-         << kFactor << "', a unit attribute of arith.truncf, and '" << kSteps
-         << "', one of arith.divf";
+         << "', a unit attribute, and '" << kInstruction << "', a text, and '" << kWords
+         << "', a positive number, all of functions, and '" << kFactor
+         << "', a unit attribute of arith.truncf, and '" << kSteps << "', one of arith.divf";
 }
 
 OpFoldResult AtOp::fold(FoldAdaptor adaptor) {

@@ -96,6 +96,29 @@ struct ArenaBuffer {
   int64_t first, last;           // kernels between which it matters
 };
 
+/// One form of the code of a device's kernels, as heddle_device_image_t.
+struct DeviceImage {
+  std::string chip, bytes;
+  bool isText = true;
+};
+
+/// Words of arguments that a kernel of a device may have: 4 KiB with what is beside them.
+inline constexpr int64_t kMostDeviceWords = 500;
+
+/// A kernel of a device, as heddle_device_kernel_t.
+struct DeviceKernel {
+  std::string name, group;
+  int64_t words = 1, threads = 0, sharedBytes = 0;
+};
+
+/// Kernels of a device and their code, as heddle_device_t.
+struct Device {
+  std::string space;
+  std::vector<DeviceImage> images;
+  std::vector<DeviceKernel> kernels;
+  bool mayFail = false;
+};
+
 /// Blocks of rows that a ragged model's batch may run as, as heddle_executable_t.
 struct RowBlocks {
   int32_t symbol, work; // indices into Program::symbols
@@ -125,6 +148,8 @@ struct Program {
   /// Spaces of memory beside the host's, for kernels of devices. heddle_program_sizes writes the
   /// bytes of their arenas, in this order, after those of the host's.
   std::vector<std::string> spaces;
+  /// Code for them, in this order, once their functions are out of the module.
+  std::vector<Device> devices;
   Weights weights;
   std::vector<std::vector<std::string>> functions; // of each kernel, in the order of its phases
   std::vector<ArenaBuffer> buffers;

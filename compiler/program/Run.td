@@ -105,7 +105,9 @@ def Program_Service : I32EnumAttr<"Service", "what the runtime does for a progra
     I32EnumAttrCase<"Cumsum", 18, "cumsum">, I32EnumAttrCase<"Nonzero", 19, "nonzero">,
     I32EnumAttrCase<"Unique", 20, "unique">, I32EnumAttrCase<"Suppress", 21, "suppress">,
     I32EnumAttrCase<"Forest", 22, "forest">, I32EnumAttrCase<"Fourier", 23, "fourier">,
-    I32EnumAttrCase<"ListRank", 24, "list_rank">]> {
+    I32EnumAttrCase<"ListRank", 24, "list_rank">, I32EnumAttrCase<"DeviceArea", 25, "device_area">,
+    I32EnumAttrCase<"DeviceAlloc", 26, "device_alloc">, I32EnumAttrCase<"DeviceCopy", 27, "device_copy">,
+    I32EnumAttrCase<"DeviceLaunch", 28, "device_launch">]> {
   let cppNamespace = "::heddle::program";
 }
 

@@ -272,7 +272,7 @@ func.func @s2_of_area(%run: !program.ptr) {
 
 // -----
 
-// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline', a unit attribute, and 'program.instruction', a text, both of functions, and 'program.factor', a unit attribute of arith.truncf, and 'program.steps', one of arith.divf}}
+// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline', a unit attribute, and 'program.instruction', a text, and 'program.words', a positive number, all of functions, and 'program.factor', a unit attribute of arith.truncf, and 'program.steps', one of arith.divf}}
 func.func private @attribute(!program.ptr) attributes {program.inlined}
 
 // -----

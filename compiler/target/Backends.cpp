@@ -5,11 +5,12 @@
 #include "compiler/target/Register.h"
 #include "compiler/target/c/Backend.h"
 #include "compiler/target/cpu/Backend.h"
+#include "compiler/target/gpu/Backend.h"
 
 namespace heddle::target {
 
 static std::vector<const Backend *> &table() {
-  static std::vector<const Backend *> all = {&c::backend(), &cpu::backend()};
+  static std::vector<const Backend *> all = {&c::backend(), &gpu::backend(), &cpu::backend()};
   return all;
 }
 

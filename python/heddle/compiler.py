@@ -21,7 +21,7 @@ from . import arrays, library, options, starts, workplace
 from .library import Tensor, UsageError, call
 from .session import Module, NodeArg, load
 
-KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".c": "c",
+KINDS = {".so": "so", ".o": "o", ".h": "h", ".ll": "ll", ".s": "asm", ".ptx": "ptx", ".c": "c",
          ".plan": "plan"}
 
 
@@ -40,8 +40,8 @@ class Compiled(library.Held):
         return handle
 
     def write(self, path, kind=None):
-        """Writes "so", "o", "h", "ll", "asm", "c", "plan", "graph" or "loops", by default what the
-        ending of the path says."""
+        """Writes "so", "o", "h", "ll", "asm", "ptx", "c", "plan", "graph" or "loops", by default
+        what the ending of the path says."""
         kind = kind or KINDS.get(os.path.splitext(os.fspath(path))[1])
         if kind is None:
             raise UsageError(f"'{path}': its ending says no kind; known: {', '.join(KINDS)}")

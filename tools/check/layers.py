@@ -91,6 +91,10 @@ def backends_of(files):
                   and len(path.parts) == 4)
 
 
+# A backend that lowers as another one does, and wraps it.
+BUILT_ON = {"gpu": "cpu"}
+
+
 def backend_named(path, line, backends):
     """The backend that a line names, by its namespace or by its headers, where it may not."""
     if path == TABLE or path.as_posix().startswith(TESTS):
@@ -98,7 +102,8 @@ def backend_named(path, line, backends):
     code = line.split("//", 1)[0]
     for name in backends:
         folder = f"compiler/target/{name}/"
-        if path.as_posix().startswith(folder):
+        own = path.parts[2] if len(path.parts) > 3 else ""
+        if own == name or BUILT_ON.get(own) == name:
             continue
         if re.search(rf"(?<!\w){name}::", code) or f'"{folder}' in code:
             return name

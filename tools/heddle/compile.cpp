@@ -28,9 +28,10 @@ struct Suffix {
 };
 } // namespace
 
-static const Suffix kSuffixes[] = {
-    {".so", "so"},   {".o", "o"}, {".h", "h"},       {".ll", "ll"},      {".s", "asm"},
-    {".asm", "asm"}, {".c", "c"}, {".json", "plan"}, {".mlir", "graph"}, {".loops", "loops"}};
+static const Suffix kSuffixes[] = {{".so", "so"},      {".o", "o"},        {".h", "h"},
+                                   {".ll", "ll"},      {".s", "asm"},      {".asm", "asm"},
+                                   {".c", "c"},        {".ptx", "ptx"},    {".json", "plan"},
+                                   {".mlir", "graph"}, {".loops", "loops"}};
 
 static std::string kindOf(const Options &options) {
   if (!options.kind.empty())
@@ -165,7 +166,7 @@ Run addCompile(Parser app) {
       .required()
       .type("FILE");
   app.add("--emit", &options->kind, "its kind (default: what the ending of FILE says)")
-      .oneOf({"so", "o", "h", "ll", "asm", "c", "plan", "graph", "loops"});
+      .oneOf({"so", "o", "h", "ll", "asm", "ptx", "c", "plan", "graph", "loops"});
   addCompileOptions(app, options->compile);
   addSizeOptions(app, options->compile);
   addGroup(app, options->compile, Group::Compile);

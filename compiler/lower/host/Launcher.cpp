@@ -23,8 +23,13 @@ SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
   bool isOneOfThem = llvm::is_contained(members, group);
   bool areOnOneDevice = llvm::all_equal(
       llvm::map_range(members, [](graph::GroupOp each) { return each.deviceNumber(); }));
-  return members.size() > 1 && isOneOfThem && areOnOneDevice ? members
-                                                             : SmallVector<graph::GroupOp>{group};
+  int64_t words = 1 + members.size();
+  for (graph::GroupOp member : members)
+    words += kernels.at(member)->arguments.size();
+  bool fits = !kernels.at(group)->space || words <= program::kMostDeviceWords;
+  return members.size() > 1 && isOneOfThem && areOnOneDevice && fits
+             ? members
+             : SmallVector<graph::GroupOp>{group};
 }
 
 int64_t Regions::argumentSlots(func::FuncOp model) {
@@ -257,10 +262,22 @@ func::FuncOp Launcher::regionDispatcher(ArrayRef<func::FuncOp> targets, ArrayRef
       [&](Code &inside, Block &body) { writeRegion(inside, body, targets, bases, areEqual); });
 }
 
-func::FuncOp Launcher::functionOf(const Phase &phase) {
+/// A device has its arguments by value, and has to know how many there are: of kernels that share
+/// the function, as many as the one of fewest has.
+static void setWords(func::FuncOp function, int64_t words) {
+  if (program::spaceOf(function).empty())
+    return;
+  if (auto known = function->getAttrOfType<IntegerAttr>(program::kWords))
+    words = std::min(words, known.getInt());
+  function->setAttr(program::kWords, Builder(function.getContext()).getI64IntegerAttr(words));
+}
+
+func::FuncOp Launcher::functionOf(const Phase &phase, int64_t words) {
   if (!phaseFunctions)
     phaseFunctions.emplace(host.program.module.get());
-  return phaseFunctions->lookup<func::FuncOp>(phase.function);
+  auto function = phaseFunctions->lookup<func::FuncOp>(phase.function);
+  setWords(function, words);
+  return function;
 }
 
 void Launcher::launchRegion(ArrayRef<graph::GroupOp> members) {
@@ -274,9 +291,10 @@ void Launcher::launchRegion(ArrayRef<graph::GroupOp> members) {
   store(builder.create<program::WordOp>(code.loc, host.call()), 0);
   for (auto [i, member] : llvm::enumerate(members)) {
     const Phase &phase = regions.kernelOf(member).phases.front();
-    targets.push_back(functionOf(phase));
+    int64_t words = regions.kernelOf(member).arguments.size();
+    targets.push_back(functionOf(phase, words));
     bases.push_back(base);
-    base += regions.kernelOf(member).arguments.size();
+    base += words;
     Value own = sizes.dim(phase.tasks);
     store(own, 1 + i);
     tasks = code.add(tasks, own);
@@ -285,8 +303,9 @@ void Launcher::launchRegion(ArrayRef<graph::GroupOp> members) {
     needsScratch |= !phase.scratchBytes.isConstant(0);
     areEqual &= phase.tasks == first.tasks && phase.work == first.work;
   }
-  launch(regionDispatcher(targets, bases, areEqual), arguments, tasks, sizes.dim(work), scratch,
-         needsScratch);
+  func::FuncOp together = regionDispatcher(targets, bases, areEqual);
+  setWords(together, base);
+  launch(together, arguments, tasks, sizes.dim(work), scratch, needsScratch);
   ++host.program.launches;
 }
 
@@ -319,7 +338,8 @@ void Launcher::launchAlone(graph::GroupOp group, Value slots) {
     Value tasks = sizes.dim(phase.tasks), scratch = sizes.dim(phase.scratchBytes);
     Value work = sizes.dim(phase.work);
     auto write = [&] {
-      launch(functionOf(phase), slots, tasks, work, scratch, !phase.scratchBytes.isConstant(0));
+      launch(functionOf(phase, kernel.arguments.size()), slots, tasks, work, scratch,
+             !phase.scratchBytes.isConstant(0));
     };
     bool isLast = phase.version + 1 == (int64_t)kernel.versions.size();
     if (isOnce && phase.isInvariant) {

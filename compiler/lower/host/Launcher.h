@@ -50,7 +50,7 @@ public:
   void profile(graph::GroupOp group, llvm::function_ref<void()> launches);
   void launch(mlir::func::FuncOp target, Value slots, Value tasks, Value work, Value scratch,
               bool needsScratch);
-  mlir::func::FuncOp functionOf(const Phase &phase);
+  mlir::func::FuncOp functionOf(const Phase &phase, int64_t words);
   /// A function beside the host's that calls the functions of kernels, of their type: made once for
   /// a key, then known by it.
   mlir::func::FuncOp dispatcher(llvm::StringRef name, llvm::StringRef key, mlir::FunctionType type,

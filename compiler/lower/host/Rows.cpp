@@ -255,7 +255,8 @@ void Rows::launch(graph::GroupOp group, const Kernel &kernel) {
     for (const Phase &phase : kernel.phases) {
       host.program.rowLaunches.push_back({number, RowTables::tasksOf(kernel, phase).str(),
                                           RowTables::workOf(kernel, phase).str()});
-      func::FuncOp dispatcher = dispatcherOf(launcher.functionOf(phase), kernel, phase);
+      func::FuncOp dispatcher =
+          dispatcherOf(launcher.functionOf(phase, kernel.arguments.size()), kernel, phase);
       bool needsScratch = !phase.scratchBytes.isConstant(0);
       code.when(host.isFine(), [&] {
         Value greatest = code.load(i64, tableAt(table, rows, tables.sums.size()),

@@ -239,7 +239,7 @@ void buildPipeline(PassManager &manager, const cpu::Target &target) {
   functions.addPass(createLowerAffinePass());
   functions.addPass(
       createExpandArithmeticPass({target.f16c, target.avx512, target.fma, target.keepsSubnormals,
-                                  target.bf16 && !target.isArm(), !target.isArm()}));
+                                  target.bf16 && target.isX86(), target.isX86()}));
   functions.addPass(createCSEPass());
   manager.addPass(createConvertMathToFuncs()); // powers of integers
   manager.addPass(createCallLibmPass());

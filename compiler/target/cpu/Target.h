@@ -32,6 +32,7 @@ struct Target {
   /// Equal for targets whose code may be exchanged: "x86-64-v4+avx512vnni".
   std::string identity() const;
   bool isArm() const { return llvm::StringRef(triple).starts_with("aarch64"); }
+  bool isX86() const { return llvm::StringRef(triple).starts_with("x86_64"); }
   /// Whether this process could run the code if its CPU has what is `required`.
   bool isOwnArchitecture() const;
 };

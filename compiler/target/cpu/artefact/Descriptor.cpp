@@ -81,6 +81,21 @@ public:
            numbersOf(call.numbers), numbersOf(call.posts), real(call.real), i64(call.constants)}));
     return arrayOf(rows);
   }
+  Constant *devicesOf(const std::vector<program::Device> &devices) {
+    std::vector<Constant *> rows;
+    for (const program::Device &device : devices) {
+      std::vector<Constant *> images, kernels;
+      for (const program::DeviceImage &image : device.images)
+        images.push_back(structure({text(image.chip), text(image.bytes),
+                                    i64(image.bytes.size() + image.isText), i32(image.isText)}));
+      for (const program::DeviceKernel &kernel : device.kernels)
+        kernels.push_back(structure({text(kernel.name), text(kernel.group), i32(kernel.words),
+                                     i32(kernel.threads), i64(kernel.sharedBytes)}));
+      rows.push_back(structure({text(device.space), arrayOf(images), i64(images.size()),
+                                arrayOf(kernels), i64(kernels.size()), i32(device.mayFail)}));
+    }
+    return arrayOf(rows);
+  }
   Constant *arrayOf(llvm::ArrayRef<Constant *> values) {
     if (values.empty())
       return null();
@@ -140,8 +155,17 @@ std::string weightsSymbol(const program::Program &program) {
   return program::identifierOf(program) + "_weights";
 }
 
+/// The CPU and the devices that a form is for.
+static std::string formName(const program::Program &program, const Target &target) {
+  std::string name = target.name;
+  for (const program::Device &device : program.devices)
+    for (const program::DeviceImage &image : device.images)
+      name += "+" + image.chip;
+  return name;
+}
+
 std::string variantSymbol(const program::Program &program, const Target &target) {
-  std::string name = program::identifierOf(program) + "_for_" + target.name;
+  std::string name = program::identifierOf(program) + "_for_" + formName(program, target);
   for (char &c : name)
     if (!llvm::isAlnum(c))
       c = '_';
@@ -156,7 +180,7 @@ static Constant *executableOf(DescriptorBuilder &b, const program::Program &prog
       b.i32(HEDDLE_ABI_VERSION),
       b.text(llvm::sys::path::stem(program.model).str()),
       b.text("heddle 0.1.0"),
-      b.text(target.name),
+      b.text(formName(program, target)),
       b.text(joined(target.required)),
       b.i32(program.inputs.size()),
       b.i32(program.outputs.size()),
@@ -184,6 +208,8 @@ static Constant *executableOf(DescriptorBuilder &b, const program::Program &prog
       variants,
       b.i64(variantCount),
       b.i32(target.keepsSubnormals),
+      b.devicesOf(program.devices),
+      b.i64(program.devices.size()),
   });
 }
 

@@ -58,7 +58,11 @@ static int64_t numberOfService(program::Service service) {
       {Service::Unique, HEDDLE_SERVICE_UNIQUE},
       {Service::Suppress, HEDDLE_SERVICE_SUPPRESS},
       {Service::Forest, HEDDLE_SERVICE_FOREST},
-      {Service::Fourier, HEDDLE_SERVICE_FOURIER}};
+      {Service::Fourier, HEDDLE_SERVICE_FOURIER},
+      {Service::DeviceArea, HEDDLE_SERVICE_DEVICE_AREA},
+      {Service::DeviceAlloc, HEDDLE_SERVICE_DEVICE_ALLOC},
+      {Service::DeviceCopy, HEDDLE_SERVICE_DEVICE_COPY},
+      {Service::DeviceLaunch, HEDDLE_SERVICE_DEVICE_LAUNCH}};
   return numbers.at(service);
 }
 

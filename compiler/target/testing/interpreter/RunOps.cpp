@@ -122,10 +122,12 @@ static int numberOf(program::Service service) {
   using Service = program::Service;
   static_assert(int(Service::ListCast) + 1 == HEDDLE_SERVICE_LIST_RANK &&
                 int(Service::StringConcat) + 1 == HEDDLE_SERVICE_STRING_CONCAT &&
-                int(Service::Fourier) + 1 == HEDDLE_SERVICE_FOURIER);
+                int(Service::Fourier) + 1 == HEDDLE_SERVICE_FOURIER &&
+                int(Service::DeviceArea) == HEDDLE_SERVICE_DEVICE_AREA);
   if (service == Service::ListRank)
     return HEDDLE_SERVICE_LIST_RANK;
-  return int(service) + (int(service) >= HEDDLE_SERVICE_LIST_RANK);
+  bool isAfterIt = int(service) >= HEDDLE_SERVICE_LIST_RANK && service < Service::ListRank;
+  return int(service) + isAfterIt;
 }
 
 static void service(Run &run, Activation &activation, const Step &step) {

@@ -1,0 +1,111 @@
+"""The target 'cuda' where there is no GPU: code for its kernels, and what is said where it cannot
+run. Numbers are those of the emulated driver's tests."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from heddle.onnx_graph import Graph
+
+import heddle
+
+pytestmark = pytest.mark.usefixtures("compiler")
+MODELS = Path(__file__).parents[3] / "shared" / "models"
+
+
+@pytest.fixture(autouse=True)
+def no_driver(monkeypatch):
+    monkeypatch.setenv("HEDDLE_CUDA_DRIVER", "/nowhere/libcuda.so.1")
+
+
+def model(path, size=256):
+    """relu(x @ w + b) and the softmax of x's rows: large enough for a device."""
+    random = np.random.default_rng(3)
+    graph = Graph()
+    x = graph.input("x", ["n", size])
+    w = graph.constant(random.normal(size=(size, size)).astype(np.float32))
+    b = graph.constant(random.normal(size=size).astype(np.float32))
+    y = graph.op("Relu", graph.op("Add", graph.op("MatMul", x, w), b), name="y")
+    graph.output(y, ["n", size])
+    graph.output(graph.op("Softmax", x, name="z", axis=-1), ["n", size])
+    onnx.save(graph.model(), path)
+    return path
+
+
+def ptx_of(source, folder, target="cuda"):
+    path = folder / "kernels.ptx"
+    heddle.compile(source, target=target, output=path, load=False)
+    return path
+
+
+def entries(text):
+    return re.findall(r"^\.visible \.entry (\w+)\(", text, re.M)
+
+
+@pytest.mark.parametrize("target, chip",
+                         [("cuda", "sm_80"), ("sm_80", "sm_80"), ("sm_90", "sm_90")])
+def test_kernels_are_text_for_the_chip(tmp_path, target, chip):
+    text = ptx_of(model(tmp_path / "m.onnx"), tmp_path, target).read_text()
+    assert f".target {chip}\n" in text and entries(text)
+    assert "ld.global" in text and "st.global" in text
+    assert not re.search(r"\b(ld|st)\.[usbf]\d", text), "an address of no known memory"
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in MODELS.glob("*.onnx")) or [None])
+def test_kernels_of_models_are_assembled_without_spills(tmp_path, name):
+    if name is None:
+        pytest.skip("../shared/models is not there")
+    assembler = shutil.which("ptxas")
+    path = ptx_of(MODELS / f"{name}.onnx", tmp_path)
+    if not entries(path.read_text()):
+        return  # all of it is small
+    if not assembler:
+        pytest.skip("there is no ptxas (PyPI's nvidia-cuda-nvcc has one)")
+    done = subprocess.run([assembler, "-arch=sm_80", "-v", path, "-o", tmp_path / "k.cubin"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert not re.search(r"[1-9]\d* bytes spill", done.stderr), done.stderr
+
+
+def test_a_plan_says_which_groups_are_where(tmp_path):
+    path = tmp_path / "m.plan"
+    heddle.compile(model(tmp_path / "m.onnx"), target="cuda", output=path, load=False)
+    groups = json.loads(path.read_text())["groups"]
+    assert {group.get("device") for group in groups} == {1}
+
+
+def test_without_a_driver_there_is_one_sentence(tmp_path):
+    path = tmp_path / "m.so"
+    heddle.compile(model(tmp_path / "m.onnx"), target="cuda", output=path, load=False)
+    with pytest.raises(heddle.Error, match="no driver") as caught:
+        heddle.load(path)
+    assert "/nowhere/libcuda.so.1" in str(caught.value) and "--target host" in str(caught.value)
+
+
+def test_an_artefact_for_both_runs_on_the_host(tmp_path):
+    source, path = model(tmp_path / "m.onnx"), tmp_path / "m.so"
+    heddle.compile(source, target="host+cuda", output=path, load=False)
+    x = np.random.default_rng(1).normal(size=(70, 256)).astype(np.float32)
+    wanted = heddle.compile(source)(x)
+    np.testing.assert_array_equal(heddle.load(path)(x), wanted)
+    np.testing.assert_array_equal(heddle.compile(source, target="host+cuda")(x), wanted)
+
+
+@pytest.mark.parametrize("target, message", [
+    ("sm_12", "no GPU of target 'sm_12' is known by that name\nnote: known are cuda, sm_80"),
+    ("host+sm_nine", "no GPU of target 'host\\+sm_nine' is known")])
+def test_an_unknown_chip_is_refused(tmp_path, target, message):
+    with pytest.raises(heddle.UsageError, match=message):
+        heddle.compile(model(tmp_path / "m.onnx"), target=target)
+
+
+def test_text_is_of_one_chip(tmp_path):
+    with pytest.raises(heddle.UsageError, match="'ptx' is of one chip.*for 2\n.*such as 'sm_80'"):
+        ptx_of(model(tmp_path / "m.onnx"), tmp_path, "sm_80+sm_90")
+    with pytest.raises(heddle.UsageError, match="cannot write 'ptx' for target"):
+        ptx_of(model(tmp_path / "m.onnx"), tmp_path, "host")
