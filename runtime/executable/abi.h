@@ -86,14 +86,16 @@ enum heddle_service {
   HEDDLE_SERVICE_SUPPRESS,
   HEDDLE_SERVICE_FOREST,
   HEDDLE_SERVICE_FOURIER,
-  /* What a run asks of a device is done in that order; it waits where the host reads what comes of
-   * it. [result, device, HEDDLE_DEVICE_*] */
+  /* Of heddle_executable_t.devices. What a run asks of a device is done in the order in which it
+   * asks; it waits where the host is to read what comes of it.
+   * [result, device, HEDDLE_DEVICE_*] */
   HEDDLE_SERVICE_DEVICE_AREA,
   /* [result, device, bytes]: memory until the end of the run */
   HEDDLE_SERVICE_DEVICE_ALLOC,
   /* [target's device, target, source's device, source, bytes]: device -1 is the host */
   HEDDLE_SERVICE_DEVICE_COPY,
-  /* [device, number of its kernel, args as of heddle_kernel_fn, tasks, bytes of scratch] */
+  /* [device, number of its kernel, args, tasks, bytes of scratch]: args as those of
+   * heddle_kernel_fn */
   HEDDLE_SERVICE_DEVICE_LAUNCH,
   HEDDLE_SERVICE_COUNT
 };
@@ -163,8 +165,9 @@ typedef struct heddle_io {
   const char *const *labels;
   int32_t kind;        /* HEDDLE_IO_* */
   int32_t tensor_rank; /* of a list's tensors, or -1 */
-  int32_t shares; /* of an output: the input whose memory it may have, which is read before it is
-                     written; of an input that the run writes: its own number; or -1 */
+  int32_t shares;      /* of an output: the input whose memory it may have, which the run reads
+                          before it writes there; of an input that the run writes: its own
+                          number; or -1 */
 } heddle_io_t;
 
 typedef struct heddle_text_constant {
@@ -205,7 +208,8 @@ typedef struct heddle_library_call {
   const int64_t *numbers;
   const int64_t *posts; /* HEDDLE_POST_* */
   double real;
-  int64_t constants; /* bit i: operand i is a weight, which may have the library's own layout */
+  int64_t
+      constants; /* bit i: operand i is a weight, which may be kept in the library's own layout */
 } heddle_library_call_t;
 
 typedef struct heddle_executable {
@@ -222,7 +226,8 @@ typedef struct heddle_executable {
   int32_t message_count;
   const heddle_io_t *inputs;
   const heddle_io_t *outputs;
-  const char *const *symbols;  /* names of the sizes that inputs bind: by shapes, and by values */
+  const char *const *symbols;  /* names of the sizes that inputs bind: by their shapes, and by
+                                  their values */
   const char *const *messages; /* printf-like: at most two %lld, for `value` and `limit` */
   const uint8_t *weights;
   int64_t weights_bytes;
