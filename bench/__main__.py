@@ -117,6 +117,11 @@ BENCHMARKS = {
         "does torch.compile with Heddle give eager's results and gradients, in one graph, on "
         "models of torchvision and transformers?",
         "--only ghostnet", PEERS),
+    "torch-ops": Benchmark(
+        "torch.ops",
+        "do the ops of torch's own list for tests give eager's results where torch.compile runs "
+        "them with Heddle?",
+        "--only add sort --samples 1", PEERS),
     "quadratic": Benchmark(
         "training.quadratic",
         "what do quadratic layers bring, which can be taken out, and what do they take beside "
