@@ -62,6 +62,14 @@ int64_t termsOf(Operation *op) {
   return 1;
 }
 
+/// The wider form of a constant that a reduction sums: all of it may be above the limit, while the
+/// sums, of integer weights for their zeros, are few.
+CastOp widenedUnder(Operation *op, Value operand) {
+  auto cast = operand.getDefiningOp<CastOp>();
+  bool isSummed = cast && !combinedAxes(op).empty() && cast.getX().getDefiningOp<ConstantOp>();
+  return isSummed ? cast : CastOp();
+}
+
 class Folder {
 public:
   Folder(ModuleOp module, int64_t limitBytes) : module(module), limitBytes(limitBytes) {}
@@ -79,14 +87,18 @@ private:
         !isa_and_nonnull<GraphDialect>(op->getDialect()) ||
         !(isMemoryEffectFree(op) || bindsSizes(op)) ||
         (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
-        op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), isConstant))
+        op->hasTrait<OpTrait::IsTerminator>() ||
+        !llvm::all_of(op->getOperands(),
+                      [&](Value read) { return isConstant(read) || widenedUnder(op, read); }))
       return false;
     bool areAllBroadcasts = llvm::all_of(
         op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });
     int64_t from = 0;
     for (Value operand : op->getOperands()) {
-      auto bytes = bytesOfTensor(constantUnder(operand).getType());
-      auto whole = bytesOfTensor(operand.getType());
+      CastOp widened = widenedUnder(op, operand);
+      Value constant = widened ? widened.getX() : constantUnder(operand).getResult();
+      auto bytes = bytesOfTensor(constant.getType());
+      auto whole = widened ? bytes : bytesOfTensor(operand.getType());
       if (!bytes || !whole || *whole > limitBytes)
         return false;
       from += *bytes;
@@ -107,9 +119,10 @@ private:
   }
 
   std::optional<reference::Tensor> tensorOf(Value value) {
-    if (auto broadcast = value.getDefiningOp<BroadcastOp>()) {
-      auto source = tensorOf(broadcast.getX());
-      auto result = source ? evaluate(broadcast, {*source}) : std::nullopt;
+    Operation *made = value.getDefiningOp();
+    if (isa<BroadcastOp, CastOp>(made)) {
+      auto source = tensorOf(made->getOperand(0));
+      auto result = source ? evaluate(made, {*source}) : std::nullopt;
       return result ? std::optional(result->front()) : std::nullopt;
     }
     ElementsAttr attr = value.getDefiningOp<ConstantOp>().getValue();
