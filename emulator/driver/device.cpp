@@ -174,7 +174,7 @@ EMULATED int cuDevicePrimaryCtxRelease_v2(int ordinal) {
     if (!found.lost)
       state.finishDevice(found);
     state.reportLeaks(found);
-    found.lost = 0; // the context is gone, with what was wrong with it
+    state.dropContext(found);
     return Success;
   });
 }

@@ -204,6 +204,27 @@ void State::reportLeaks(Device &device) {
     log("not freed when the context ends: " + text, false);
 }
 
+void State::dropContext(Device &device) {
+  std::erase_if(allocated, [&](const auto &each) {
+    return each.second == &device && (device.memory->close(each.first), true);
+  });
+  std::erase_if(modules.all, [&](const auto &each) {
+    if (each.first->device != &device)
+      return false;
+    for (const auto &variable : each.first->variables)
+      device.memory->close(variable.second);
+    return true;
+  });
+  std::erase_if(captures, [&](Stream *each) { return each->device == &device; });
+  std::erase_if(streams.all, [&](const auto &each) { return each.first->device == &device; });
+  if (devices.size() == 1) {
+    events.all.clear();
+    graphs.all.clear();
+    executables.all.clear();
+  }
+  device.lost = 0;
+}
+
 std::string State::report() {
   std::string text = "{";
   auto add = [&](const std::string &name, uint64_t value) {

@@ -139,6 +139,8 @@ public:
   void forbidInCapture();
   void waitInCapture(Stream &stream, Event &event);
   void reportLeaks(Device &device);
+  /// Frees all that belongs to a context, and forgets what was wrong with it.
+  void dropContext(Device &device);
   std::string report();
   std::mt19937_64 random;
   std::set<Stream *> captures; // streams that capture

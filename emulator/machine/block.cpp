@@ -33,9 +33,10 @@ const char *const kClassNames[] = {"other",   "integer",   "float",     "convert
 Block::Block(Machine &machine, const Launch &launch, uint64_t number)
     : machine(machine), launch(launch), kernel(*launch.kernel), number(number),
       sharedBytes(kernel.sharedSpan + launch.dynamicShared), random(machine.seed * 31 + number) {
-  place = {static_cast<uint32_t>(number % launch.grid[0]),
-           static_cast<uint32_t>(number / launch.grid[0] % launch.grid[1]),
-           static_cast<uint32_t>(number / launch.grid[0] / launch.grid[1])};
+  uint64_t rows = number / launch.grid[0];
+  place[0] = static_cast<uint32_t>(number % launch.grid[0]);
+  place[1] = static_cast<uint32_t>(rows % launch.grid[1]);
+  place[2] = static_cast<uint32_t>(rows / launch.grid[1]);
   unsigned threads = launch.block[0] * launch.block[1] * launch.block[2];
   unsigned count = (threads + kLanes - 1) / kLanes;
   registers.resize(size_t(kernel.registerBytes) * count + 64);

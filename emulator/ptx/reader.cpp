@@ -114,7 +114,7 @@ private:
     if (isNext(".entry") || isNext(".func"))
       functionOf(next().text == ".entry");
     else if (isNext(".global") || isNext(".const") || isNext(".shared"))
-      program.variables.push_back(variable());
+      program.variables.push_back(variable()), expect(";");
     else
       fail("'" + std::string(peek().text) + "' is not known here");
   }
