@@ -31,8 +31,9 @@ const char *const kClassNames[] = {"other",   "integer",   "float",     "convert
                                    "atomic",  "shuffle",   "mma",       "ldmatrix",  "cp.async"};
 
 Block::Block(Machine &machine, const Launch &launch, uint64_t number)
-    : machine(machine), launch(launch), kernel(*launch.kernel), number(number),
-      sharedBytes(kernel.sharedSpan + launch.dynamicShared), random(machine.seed * 31 + number) {
+    : machine{machine}, launch{launch}, kernel{*launch.kernel}, number{number} {
+  sharedBytes = kernel.sharedSpan + launch.dynamicShared;
+  random.seed(machine.seed * 31 + number);
   uint64_t rows = number / launch.grid[0];
   place[0] = static_cast<uint32_t>(number % launch.grid[0]);
   place[1] = static_cast<uint32_t>(rows % launch.grid[1]);
