@@ -221,6 +221,10 @@ void State::dropContext(Device &device) {
     events.all.clear();
     graphs.all.clear();
     executables.all.clear();
+    for (const auto &[host, range] : pinned)
+      if (range.second)
+        free(reinterpret_cast<void *>(host));
+    pinned.clear();
   }
   device.lost = 0;
 }
