@@ -150,6 +150,10 @@ CompileOptions plainOptions() {
 
 CompileOptions optionsOf(const Case &test) {
   CompileOptions options = plainOptions();
+  if (StringRef(options.target).contains("cuda")) { // small groups, too
+    options.planText = R"({"plan": 1, "thresholds": {"device_elements": 0}, "groups": []})";
+    options.planPath = "device.plan";
+  }
   if (test.isShort) { // wherever it can be, be it slower
     options.shortFloats = program::ShortFloats::Emulated;
     options.planText = R"({"plan": 1, "thresholds": {"bf16_saving": 0}, "groups": []})";
@@ -200,6 +204,8 @@ llvm::Expected<std::string> planOf(const Case &test) {
     rows->second = std::min(rows->second, kMostRows);
   for (auto &group : plan["groups"]) {
     StringRef card = group["card"].get_ref<const std::string &>();
+    if (!test.card.empty())
+      group.erase("device"); // cards are the host's
     if (!test.versions.empty() && card == test.card)
       group["versions"] = nlohmann::json::parse(test.versions);
     else if (test.versions.empty() && !test.card.empty() && card.starts_with("conv"))
