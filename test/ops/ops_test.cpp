@@ -150,7 +150,8 @@ CompileOptions plainOptions() {
 
 CompileOptions optionsOf(const Case &test) {
   CompileOptions options = plainOptions();
-  if (StringRef(options.target).contains("cuda")) { // small groups, too
+  // Small groups, too, but for those that shall have a card: these are the host's.
+  if (StringRef(options.target).contains("cuda") && test.card.empty()) {
     options.planText = R"({"plan": 1, "thresholds": {"device_elements": 0}, "groups": []})";
     options.planPath = "device.plan";
   }
@@ -204,8 +205,6 @@ llvm::Expected<std::string> planOf(const Case &test) {
     rows->second = std::min(rows->second, kMostRows);
   for (auto &group : plan["groups"]) {
     StringRef card = group["card"].get_ref<const std::string &>();
-    if (!test.card.empty())
-      group.erase("device"); // cards are the host's
     if (!test.versions.empty() && card == test.card)
       group["versions"] = nlohmann::json::parse(test.versions);
     else if (test.versions.empty() && !test.card.empty() && card.starts_with("conv"))
