@@ -21,7 +21,8 @@ static int64_t elementsOf(graph::GroupOp group) {
   return most;
 }
 
-/// Functions of f64 are of libm, which no device has; those of narrower floats are polynomials.
+/// Functions of f64 are of libm, which no device has; those of narrower floats are polynomials, but
+/// for sin, cos and tan, whose large angles are of f64.
 static bool hasLongFunction(graph::GroupOp group) {
   static constexpr StringLiteral functions[] = {
       "acos",  "acosh", "asin",  "asinh", "atan",    "atanh", "cos",  "cosh", "erf", "exp",
@@ -29,8 +30,10 @@ static bool hasLongFunction(graph::GroupOp group) {
   auto found = group.walk([&](Operation *op) {
     bool isLong = llvm::any_of(op->getResultTypes(),
                                [](Type type) { return getElementTypeOrSelf(type).isF64(); });
-    bool isFunction = llvm::is_contained(functions, op->getName().stripDialect());
-    return isLong && isFunction ? WalkResult::interrupt() : WalkResult::advance();
+    StringRef name = op->getName().stripDialect();
+    bool hasAngles = name == "sin" || name == "cos" || name == "tan";
+    return hasAngles || (isLong && llvm::is_contained(functions, name)) ? WalkResult::interrupt()
+                                                                        : WalkResult::advance();
   });
   return found.wasInterrupted();
 }
