@@ -131,6 +131,43 @@ llvm::Error heddle_compiled::write(llvm::StringRef kind, const std::string &path
   return llvm::Error::success();
 }
 
+/// The error that the runtime reports of a program that it was given.
+static llvm::Error errorOf(heddle_status_t *status) {
+  std::string message = heddle_status_message(status);
+  heddle_code_t code = heddle_status_code(status);
+  heddle_status_destroy(status);
+  return makeError(code == HEDDLE_USAGE     ? ErrorCode::Usage
+                   : code == HEDDLE_REFUSED ? ErrorCode::Refused
+                   : code == HEDDLE_LIMIT   ? ErrorCode::Limit
+                                            : ErrorCode::Internal,
+                   message);
+}
+
+namespace {
+/// The devices that a form needs, as the runtime asks for them before there is an executable.
+struct DevicesOf {
+  explicit DevicesOf(const Compiled *form) {
+    for (const program::Device &device : form->program.devices) {
+      std::vector<heddle_device_image_t> &all = images.emplace_back();
+      for (const program::DeviceImage &image : device.images)
+        all.push_back({image.chip.c_str(), image.bytes.c_str(),
+                       static_cast<int64_t>(image.bytes.size()), image.isText});
+      heddle_device_t described{};
+      described.space = device.space.c_str();
+      described.images = all.data();
+      described.image_count = all.size();
+      devices.push_back(described);
+    }
+    executable.devices = devices.data();
+    executable.device_count = devices.size();
+  }
+
+  std::vector<std::vector<heddle_device_image_t>> images;
+  std::vector<heddle_device_t> devices;
+  heddle_executable_t executable{};
+};
+} // namespace
+
 /// The variant of the model that this machine runs.
 static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compiled) {
   if (llvm::Error error = target::checkRunsHere(*compiled.target, compiled.program.model))
@@ -143,30 +180,17 @@ static llvm::Expected<const Compiled *> formForThisMachine(const Compiled &compi
   std::vector<std::string> features;
   for (const Compiled *form : forms)
     features.push_back(llvm::join(form->target->required(), ","));
-  static const heddle_device_t device = [] {
-    heddle_device_t it{};
-    it.space = "cuda";
-    return it;
-  }();
-  static const heddle_executable_t withDevice = [] {
-    heddle_executable_t it{};
-    it.devices = &device;
-    it.device_count = 1;
-    return it;
-  }();
+  std::vector<DevicesOf> devices(forms.begin(), forms.end());
   std::vector<heddle_variant_t> variants;
   for (size_t i = 0; i < forms.size(); ++i)
-    variants.push_back({forms[i]->target->name.c_str(), features[i].c_str(),
-                        forms[i]->program.devices.empty() ? nullptr : &withDevice});
+    variants.push_back(
+        {forms[i]->target->name.c_str(), features[i].c_str(), &devices[i].executable});
   int64_t chosen = 0;
   heddle_status_t *status = heddle_variants_choose(variants.data(), variants.size(),
                                                    compiled.program.model.c_str(), &chosen);
   if (!status)
     return forms[chosen];
-  auto code = heddle_status_code(status) == HEDDLE_USAGE ? ErrorCode::Usage : ErrorCode::Refused;
-  std::string message = heddle_status_message(status);
-  heddle_status_destroy(status);
-  return makeError(code, message);
+  return errorOf(status);
 }
 
 void heddle_compiled::settle() const {
@@ -284,9 +308,7 @@ heddle_status_t *heddle_compiled_module(const heddle_compiled_t *compiled,
     if (!status)
       return llvm::Error::success();
     release(keeper);
-    std::string message = heddle_status_message(status);
-    heddle_status_destroy(status);
-    return makeError(ErrorCode::Internal, message);
+    return errorOf(status);
   });
 }
 
