@@ -2,12 +2,12 @@
 
     ./dev bench torch-ops [--only add matmul] [--samples 4] [--limit 120] [--jobs 2]
 
-Each op of torch's own list for tests (OpInfo) is compiled for a few of its samples, as a function of
-the sample's tensors, of f32 where it takes them. `agrees`: all results are eager's, and Heddle made
-them; `left`: Heddle refuses some, which eager then computes; `torch's`: torch's own backend
-`aot_eager` fails as well, or eager differs from itself; `wrong`: another result, or an error. A result
-may differ by the tolerance of torch.testing, ten times as much where a sum is long. The exit status
-is 1 if an op is wrong.
+Each op of torch's own list for tests (OpInfo) is compiled for a few of its samples, as a function
+of the sample's tensors, of f32 where it takes them. `agrees`: all results are eager's, and Heddle
+made them; `left`: Heddle refuses some, which eager then computes; `torch's`: torch's own backend
+`aot_eager` fails as well, or eager differs from itself; `wrong`: another result, or an error. A
+result may differ by the tolerance of torch.testing, ten times as much where a sum is long. The exit
+status is 1 if an op is wrong.
 """
 
 import argparse

@@ -87,9 +87,9 @@ private:
         !isa_and_nonnull<GraphDialect>(op->getDialect()) ||
         !(isMemoryEffectFree(op) || bindsSizes(op)) ||
         (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
-        op->hasTrait<OpTrait::IsTerminator>() ||
-        !llvm::all_of(op->getOperands(),
-                      [&](Value read) { return isConstant(read) || widenedUnder(op, read); }))
+        op->hasTrait<OpTrait::IsTerminator>() || !llvm::all_of(op->getOperands(), [&](Value read) {
+          return isConstant(read) || widenedUnder(op, read);
+        }))
       return false;
     bool areAllBroadcasts = llvm::all_of(
         op->getOperands(), [](Value operand) { return isa<BroadcastOp>(operand.getDefiningOp()); });
