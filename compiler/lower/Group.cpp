@@ -29,6 +29,18 @@ static LogicalResult emitThreads(KernelBuilder &kernel, Block *group, const Sche
   return success();
 }
 
+/// A product by blocks; one that rounds rows in blocks, or has a single row for each matrix, by
+/// threads that have an element each.
+static LogicalResult emitProduct(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  auto isSmall = [](Operation &op) {
+    auto product = dyn_cast<graph::MatmulOp>(op);
+    return product &&
+           (product.getBlock() || graph::dimsOf(product)[graph::rankOf(product) - 2].isConstant(1));
+  };
+  bool isByElement = llvm::any_of(*group, isSmall);
+  return (isByElement ? emitThreads : emitBlockProduct)(kernel, group, schedule);
+}
+
 using program::Form;
 
 static constexpr Lowering kLowerings[] = {
@@ -55,7 +67,13 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kPlace, Form::Threads, emitThreads},
     {&mechanism::kSerial, Form::Threads, emitSerial},
     {&mechanism::kRows, Form::Threads, emitRows},
-    {&mechanism::kContraction, Form::Threads, emitThreads},
+    {&mechanism::kContraction, Form::Threads, emitProduct},
+    {&mechanism::kNarrowConv, Form::Threads, emitProduct},
+    {&mechanism::kWinograd, Form::Threads, emitProduct},
+    {&mechanism::kStitch, Form::Threads, emitBlockStitch},
+    {&mechanism::kAttention, Form::Threads, emitBlockAttention},
+    {&mechanism::kWindow, Form::Threads, emitThreads},
+    {&mechanism::kFilterGradient, Form::Threads, emitThreads},
 };
 
 ArrayRef<Lowering> lowerings() { return kLowerings; }

@@ -139,10 +139,12 @@ void KernelBuilder::beginVersion(std::vector<Bound> bounds) {
   temporaryCount = 0;
 }
 
-void KernelBuilder::beginPhase() {
+void KernelBuilder::beginPhase(int64_t threads) {
   isHole = false;
   begin(kernel.name + "." + std::to_string(kernel.phases.size()),
         program::kernelType(module.getContext(), machine.space), machine.lanes);
+  if (threads > 1)
+    function->setAttr(program::kThreads, body.getI64IntegerAttr(threads));
 }
 
 ValueRange KernelBuilder::beginHole(StringRef name, ArrayRef<Type> inputs, Type result,
@@ -179,7 +181,8 @@ void KernelBuilder::begin(StringRef name, FunctionType type, int64_t lanes) {
 }
 
 void KernelBuilder::endPhase(const Dim &tasks, const Dim &work, const Dim &scratchBytes) {
-  kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes, false,
+  kernel.phases.push_back({function.getSymName().str(), tasks, work, scratchBytes,
+                           program::threadsOf(function), false,
                            (int64_t)kernel.versions.size() - 1});
 }
 

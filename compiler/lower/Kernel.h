@@ -42,6 +42,7 @@ struct Phase {
   Dim tasks;
   Dim work;             // about how many scalar operations all tasks take together
   Dim scratchBytes;     // of one worker
+  int64_t threads = 1;  // of a device, that carry out a task together
   bool isAlone = false; // on the thread of the run: a library brings its own threads
   int64_t version = -1; // of the kernel, to which alone it belongs
   /// Whether it writes temporaries alone, and what it reads and its sizes come from outside of the
@@ -51,8 +52,9 @@ struct Phase {
 
 struct Kernel {
   std::string name;
-  std::string rows;  // of a ragged group: the size that has the rows, of which it computes one
-  int64_t space = 0; // of its results: 0 the host's memory, i that of Program::spaces[i - 1]
+  std::string rows; // of a ragged group: the size that has the rows, of which it computes one
+  bool isOfThreads = false; // of a device whose launches wait for each other by themselves
+  int64_t space = 0;        // of its results: 0 the host's memory, i that of Program::spaces[i - 1]
   std::vector<Argument> arguments;
   std::vector<Phase> phases;
   /// A run launches phases of the first version all whose bounds hold, besides those of none. Empty
@@ -94,7 +96,8 @@ public:
   /// Begins a version, for sizes that are within these bounds and in no version before; it has the
   /// temporaries and packed constants of the versions before.
   void beginVersion(std::vector<Bound> bounds);
-  void beginPhase();
+  /// `threads` of a device carry out each task together.
+  void beginPhase(int64_t threads = 1);
   /// Begins a function, which `code` writes until `endHole`, that a kernel written by hand calls
   /// with its arguments; it is copied to where it is called. `inputs` follow the pointer to the
   /// kernel's arguments.

@@ -98,6 +98,17 @@ mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
+/// A product or convolution, with its elementwise epilogue, by blocks of threads.
+mlir::LogicalResult emitBlockProduct(KernelBuilder &kernel, mlir::Block *group,
+                                     const Schedule &schedule);
+/// Such a product and reductions over its rows.
+mlir::LogicalResult emitBlockStitch(KernelBuilder &kernel, mlir::Block *group,
+                                    const Schedule &schedule);
+
+/// Two products with a softmax between them by blocks of threads.
+mlir::LogicalResult emitBlockAttention(KernelBuilder &kernel, mlir::Block *group,
+                                       const Schedule &schedule);
+
 /// A scatter, whose updates may meet: each task has a part of the result, and takes its updates in
 /// order.
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);

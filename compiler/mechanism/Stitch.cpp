@@ -82,6 +82,7 @@ const Mechanism kStitch = {.name = "stitch",
                            .takesShort = true,
                            .takesMatrices = true,
                            .takesBlocks = true,
+                           .takesThreads = true,
                            .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -5,6 +5,7 @@
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/ragged/Ragged.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 using namespace mlir;
 
@@ -38,13 +39,28 @@ static bool hasLongFunction(graph::GroupOp group) {
   return found.wasInterrupted();
 }
 
+/// Whether the group's mechanism has code for its numbers and sizes.
+static bool hasCode(graph::GroupOp group, const mechanism::Mechanism &mechanism) {
+  bool isRagged = false, isRounded = false;
+  group.walk([&](Operation *op) {
+    auto product = dyn_cast<graph::MatmulOp>(op);
+    isRounded |= product && product.getBlock();
+    isRagged |= !graph::rowsOf(op).empty();
+  });
+  if (isRagged || hasLongFunction(group))
+    return false;
+  if (&mechanism == &mechanism::kAttention) {
+    std::string why;
+    auto parts = mechanism::readAttention(mechanism::opsOf(group.getBody().front()), why);
+    return parts && mechanism::fitsBlocks(*parts);
+  }
+  return !isRounded || &mechanism != &mechanism::kStitch;
+}
+
 static bool isForDevice(graph::GroupOp group) {
   const mechanism::Mechanism *mechanism = mechanism::of(group);
-  if (!mechanism || !mechanism->takesThreads || hasLongFunction(group))
-    return false;
-  bool isRagged = false;
-  group.walk([&](Operation *op) { isRagged |= !graph::rowsOf(op).empty(); });
-  return !isRagged && elementsOf(group) >= estimate::thresholdAt(group, estimate::kDeviceElements);
+  return mechanism && mechanism->takesThreads && hasCode(group, *mechanism) &&
+         elementsOf(group) >= estimate::thresholdAt(group, estimate::kDeviceElements);
 }
 
 llvm::Expected<Choice> DeviceChooser::choose(graph::GroupOp group,

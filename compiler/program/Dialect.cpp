@@ -11,6 +11,11 @@
 
 namespace heddle::program {
 
+int64_t threadsOf(mlir::func::FuncOp function) {
+  auto threads = function->getAttrOfType<mlir::IntegerAttr>(kThreads);
+  return threads ? threads.getInt() : 1;
+}
+
 void ProgramDialect::initialize() {
   addTypes<
 #define GET_TYPEDEF_LIST

@@ -32,6 +32,10 @@ inline constexpr llvm::StringLiteral kSteps = "program.steps";
 
 /// Attribute of a function that a device runs: words of its arguments.
 inline constexpr llvm::StringLiteral kWords = "program.words";
+/// Attribute of such a function: threads that carry out a task together, its team; one without.
+inline constexpr llvm::StringLiteral kThreads = "program.threads";
+/// Threads of the team of a function.
+int64_t threadsOf(mlir::func::FuncOp function);
 
 inline PtrType pointerType(mlir::MLIRContext *context, llvm::StringRef space = "") {
   return PtrType::get(context, space);

@@ -178,6 +178,22 @@ LogicalResult MultiplyMatricesOp::verify() {
          << stringifyDotKind(getKind());
 }
 
+LogicalResult ShuffleOp::verify() {
+  int64_t bits = getX().getType().getIntOrFloatBitWidth(), distance = getDistance();
+  if (bits > 64 || distance < 1 || distance > 31)
+    return emitOpError()
+           << "TH1: a value of at most 64 bits comes from a thread 1 to 31 ranks away, "
+              "but this is "
+           << getX().getType() << " from " << distance;
+  return success();
+}
+
+LogicalResult SharedOp::verify() {
+  if (getBytes() < 1)
+    return emitOpError() << "TH2: memory of a team is at least one byte, but is " << getBytes();
+  return success();
+}
+
 LogicalResult PermuteOp::verify() {
   int64_t lanes = getType().getNumElements();
   if (llvm::isPowerOf2_64(lanes))
@@ -251,7 +267,8 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
     return success();
   auto function = dyn_cast<func::FuncOp>(op);
   auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (attribute.getName() == kWords && function && number && number.getInt() > 0)
+  bool isCount = attribute.getName() == kWords || attribute.getName() == kThreads;
+  if (isCount && function && number && number.getInt() > 0)
     return success();
   if (attribute.getName() == kInstruction && function && isa<StringAttr>(attribute.getValue())) {
     std::string why = whyNoInstruction(function);
@@ -260,7 +277,7 @@ LogicalResult ProgramDialect::verifyOperationAttribute(Operation *op, NamedAttri
   return op->emitError("the attribute '")
          << attribute.getName().getValue() << "' is none of the dialect, which has '" << kInline
          << "', a unit attribute, and '" << kInstruction << "', a text, and '" << kWords
-         << "', a positive number, all of functions, and '" << kFactor
+         << "' and '" << kThreads << "', positive numbers, all of functions, and '" << kFactor
          << "', a unit attribute of arith.truncf, and '" << kSteps << "', one of arith.divf";
 }
 

@@ -25,7 +25,7 @@ def Program_Dialect : Dialect {
     unit attribute `program.factor` makes a factor of a product, as which subnormal numbers may count as 0, and an `arith.divf`
     with `program.steps` makes a quotient that is NaN or below 2^16 in size and only matters rounded to a whole number. A function with the attribute `program.instruction`
     is an instruction of a target: its body is what it means, and the attribute its text. `program.words` says how many words of
-    arguments a function of a device reads.
+    arguments a function of a device reads, and `program.threads` how many of its threads carry out a task together.
 
     Memory is in spaces. A pointer without one is to the host's memory, or on a device to the stack: a kernel's arguments, its
     arrays and the run. `!program.ptr<"npu">` is to memory of that name, which the code of a device alone can read and write.

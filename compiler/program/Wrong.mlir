@@ -272,8 +272,24 @@ func.func @s2_of_area(%run: !program.ptr) {
 
 // -----
 
-// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline', a unit attribute, and 'program.instruction', a text, and 'program.words', a positive number, all of functions, and 'program.factor', a unit attribute of arith.truncf, and 'program.steps', one of arith.divf}}
+// expected-error @+1 {{the attribute 'program.inlined' is none of the dialect, which has 'program.inline', a unit attribute, and 'program.instruction', a text, and 'program.words' and 'program.threads', positive numbers, all of functions, and 'program.factor', a unit attribute of arith.truncf, and 'program.steps', one of arith.divf}}
 func.func private @attribute(!program.ptr) attributes {program.inlined}
+
+// -----
+
+func.func private @far(%x: f32) {
+  // expected-error @+1 {{'program.shuffle' op TH1: a value of at most 64 bits comes from a thread 1 to 31 ranks away, but this is 'f32' from 32}}
+  %y = program.shuffle %x by 32 : f32
+  return
+}
+
+// -----
+
+func.func private @nothing() {
+  // expected-error @+1 {{'program.shared' op TH2: memory of a team is at least one byte, but is 0}}
+  %x = program.shared 0
+  return
+}
 
 // -----
 

@@ -445,6 +445,7 @@ Instruction &Decoder::emit(Handler run, Class kind) {
   if (kernel->code.size() >= kMostCode)
     fail("the kernel has more than " + std::to_string(kMostCode) + " instructions");
   now.run = run;
+  now.isOfWarp = has("sync");
   now.kind = kind;
   now.line = statement->line;
   now.first = static_cast<uint32_t>(kernel->operands.size());

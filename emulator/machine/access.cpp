@@ -239,7 +239,10 @@ void Block::race(Warp &warp, const Instruction &i, unsigned lane, uint64_t *word
       continue;
     }
     Racer reader = Racer::of(words[1]), now = me;
-    if (reader.launch == me.launch) {
+    // Several warps that read before the last barrier count no longer.
+    bool isOver = reader.block == me.block && reader.warp == kManyWarps &&
+                  reader.time != (generation & kLatest);
+    if (reader.launch == me.launch && !isOver) {
       now.bytes |= reader.bytes;
       if (reader.block != me.block)
         now.block = kManyBlocks, now.warp = kManyWarps;

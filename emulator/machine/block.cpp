@@ -11,17 +11,22 @@ namespace {
 constexpr uint64_t kTurn = 64, kLongTurn = 1 << 14;
 constexpr uint32_t kNowhere = ~uint32_t(0);
 
+/// Joins groups of one place, and puts the one that runs next at the end: the one of the smallest
+/// place, unless it waits.
 void sortGroups(std::vector<Group> &groups) {
   std::sort(groups.begin(), groups.end(),
             [](const Group &a, const Group &b) { return a.place > b.place; });
   size_t kept = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
     if (kept && groups[kept - 1].place == groups[i].place)
-      groups[kept - 1].mask |= groups[i].mask;
+      groups[kept - 1] = {groups[i].place, groups[kept - 1].mask | groups[i].mask};
     else
       groups[kept++] = groups[i];
   }
   groups.resize(kept);
+  std::sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) {
+    return a.isWaiting != b.isWaiting ? a.isWaiting : a.place > b.place;
+  });
 }
 
 } // namespace
@@ -127,10 +132,18 @@ void Block::runWarp(Warp &warp, uint64_t quantum) {
   const Instruction *code = kernel.code.data();
   while (quantum && !warp.groups.empty()) {
     Group now = warp.groups.back();
-    uint32_t next = warp.groups.size() > 1 ? warp.groups[warp.groups.size() - 2].place : kNowhere;
-    bool isStraight = true;
+    bool isAlone = warp.groups.size() == 1, isStraight = true;
+    uint32_t next = kNowhere; // where others are
+    for (const Group &group : warp.groups)
+      if (group.place > now.place)
+        next = std::min(next, group.place);
     for (; isStraight && quantum && now.place < next; --quantum) {
       const Instruction &i = code[now.place];
+      if (i.isOfWarp && !isAlone && !now.isWaiting) {
+        now.isWaiting = true;
+        break;
+      }
+      now.isWaiting = false;
       uint32_t active = now.mask;
       if (i.guard >= 0) {
         uint32_t guard = *reinterpret_cast<uint32_t *>(warp.bases[0] + i.guard);

@@ -38,8 +38,10 @@ struct Launch {
 /// Runs all blocks of a launch; throws Fault.
 void runLaunch(Machine &machine, Launch launch);
 
+/// Lanes of a warp at one instruction.
 struct Group {
   uint32_t place, mask;
+  bool isWaiting = false; // for the others, as far as these can come
 };
 
 /// Copy of cp.async that has not landed.
@@ -56,7 +58,7 @@ struct Parked {
 struct Warp {
   uint8_t *bases[2] = {};
   uint32_t index = 0, live = 0;
-  std::vector<Group> groups; // the last one runs; its place is the smallest
+  std::vector<Group> groups; // the last one runs; its place is the smallest of those that can
   std::vector<Parked> parked;
   std::array<uint32_t, kLanes> commits{};
   std::vector<Copy> copies;

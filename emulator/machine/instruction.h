@@ -62,6 +62,7 @@ struct Instruction {
   Space space = Space::Generic;
   uint8_t width = 0, vector = 1; // bytes of an element of an access, and how many
   uint8_t rounding = 0, option = 0;
+  bool isOfWarp = false; // lanes that are elsewhere may have to come here first
   bool isFlushing = false, isSaturating = false, isAtomic = false, isReturning = false;
   uint32_t target = 0; // a branch's, or the first of a table in Kernel::tables
   int64_t number = 0;  // added to an address; a count

@@ -89,16 +89,32 @@ TEST_F(Checks, named_barriers_order_their_warps) {
   EXPECT_EQ(run(before, kShared, 96), 0);
 }
 
+TEST_F(Checks, readers_before_a_barrier_are_done) {
+  std::string body = kMine + "setp.ge.u32 %p1, %r0, 32;\n@%p1 bra A;\nst.shared.u32 [s], 1;\nA:\n"
+                             "bar.sync 0;\nld.shared.u32 %r3, [s];\nbar.sync 0;\n"
+                             "setp.ne.u32 %p1, %r0, 0;\n@%p1 bra B;\nld.shared.u32 %r3, [s];\n"
+                             "st.shared.u32 [s], %r3;\nB:\n";
+  EXPECT_EQ(run(body, kShared), 0);
+}
+
 TEST_F(Checks, barriers) {
   finds(719, "deadlock",
         "setp.lt.u32 %p1, %r0, 32;\n@%p1 bra A;\nbar.sync 1, 64;\nbra B;\nA:\n"
         "bar.sync 2, 64;\nB:\n");
-  finds(719, "a part of a warp", "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nbar.sync 0;\nA:\n");
+  finds(719, "a part of a warp",
+        "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nbar.sync 0;\nbra B;\nA:\nbar.sync 0;\nB:\n");
+  EXPECT_EQ(run("setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nbar.sync 0;\nA:\n", "", 32), 0);
 }
 
 TEST_F(Checks, warps) {
   finds(719, "is not there",
-        "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nshfl.sync.down.b32 %r1, %r0, 1, 31, -1;\nA:\n");
+        "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nshfl.sync.down.b32 %r1, %r0, 1, 31, -1;\nbra B;\n"
+        "A:\nshfl.sync.up.b32 %r1, %r0, 1, 0, -1;\nB:\n");
+  // Lanes of a longer way are waited for, wherever it lies.
+  EXPECT_EQ(run("setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nB:\n"
+                "shfl.sync.down.b32 %r1, %r0, 1, 31, -1;\nbra C;\nA:\nbra B;\nC:\n",
+                "", 32),
+            0);
   finds(719, "which is not active",
         "setp.ge.u32 %p1, %r0, 7;\n@%p1 bra A;\nshfl.sync.down.b32 %r1, %r0, 1, 31, 127;\nA:\n");
   finds(719, "a part of a warp: 7 of 32",

@@ -43,8 +43,9 @@ static bool isSoundImage(const heddle_device_image_t *image) {
 static bool isSoundKernel(const heddle_device_kernel_t *kernel) {
   return kernel->name && kernel->group && kernel->words >= 1 &&
          kernel->words <= HEDDLE_MOST_WORDS && kernel->threads >= 0 &&
-         kernel->threads <= HEDDLE_MOST_THREADS && kernel->shared_bytes >= 0 &&
-         kernel->shared_bytes <= INT32_MAX;
+         kernel->threads <= HEDDLE_MOST_THREADS &&
+         (kernel->threads > HEDDLE_WARP || (kernel->threads & (kernel->threads - 1)) == 0) &&
+         kernel->shared_bytes >= 0 && kernel->shared_bytes <= INT32_MAX;
 }
 
 void heddle_devices_check(const heddle_executable_t *executable, heddle_text_t *problems) {

@@ -13,7 +13,7 @@ enum {
   RECORD_BYTES = 64,       /* of heddle_device_failure_t, on both sides */
   STAGED_BYTES = 4 << 20,  /* larger copies from the host wait */
   PIECE_BYTES = 512,       /* of allocations */
-  THREADS = 256,           /* of a block whose threads carry out tasks by themselves */
+  THREADS = 256,           /* of a block of several workers */
   WAVES = 4,               /* times that its blocks fill the device: the last ones end together */
   RESIDENT_THREADS = 2048, /* of a processor */
   MOST_IDLE_RUNS = 8,      /* for which memory is kept that none of them asks for */
@@ -382,12 +382,12 @@ typedef struct grid {
 static bool gridOf(const stream_t *stream, const heddle_device_kernel_t *kernel, int64_t tasks,
                    int64_t scratchBytes, grid_t *grid) {
   int64_t processors = stream->gpu->processors, atOnce;
-  bool byThread = kernel->threads == 0;
-  *grid = (grid_t){.threads = byThread ? THREADS : kernel->threads};
-  grid->blocks = byThread ? tasks / THREADS + (tasks % THREADS > 0) : tasks;
-  int64_t workers = byThread ? THREADS : 1; /* of a block */
+  int64_t team = kernel->threads ? kernel->threads : 1;
+  *grid = (grid_t){.threads = team <= HEDDLE_WARP ? THREADS : team};
+  int64_t workers = grid->threads / team; /* of a block */
+  grid->blocks = tasks / workers + (tasks % workers > 0);
   int64_t resident = processors * (RESIDENT_THREADS / grid->threads);
-  int64_t most = byThread ? resident * WAVES : INT32_MAX;
+  int64_t most = team == 1 ? resident * WAVES : INT32_MAX;
   if (scratchBytes > 0) {
     if (scratchBytes > INT64_MAX - 63 ||
         __builtin_mul_overflow(grid->stride = (scratchBytes + 63) & ~INT64_C(63), workers, &atOnce))

@@ -12,6 +12,9 @@ extern "C" {
 /* Memory of a device that is there for the whole run. */
 enum { HEDDLE_DEVICE_ARENA, HEDDLE_DEVICE_WEIGHTS };
 
+/* Most threads of a worker that shares its block with others. */
+enum { HEDDLE_WARP = 32 };
+
 /* A kernel of a device: a function of its images. Its parameters are the words of `args` as one
  * array by value, where word 0 is the run's heddle_device_failure_t; the number of tasks (i64); the
  * memory of all workers (a pointer); and the bytes of it that one worker has (i64). */
@@ -19,8 +22,8 @@ typedef struct heddle_device_kernel {
   const char *name;
   const char *group;    /* for messages */
   int32_t words;        /* of args */
-  int32_t threads;      /* of a block, which is a worker; 0: each thread is a worker */
-  int64_t shared_bytes; /* that a launch asks for, beside those that the function declares */
+  int32_t threads;      /* of a worker: a power of two up to HEDDLE_WARP, or a block; 0: one */
+  int64_t shared_bytes; /* of a block, beside those that the function declares */
 } heddle_device_kernel_t;
 
 /* The first failure of a run on a device, in the device's memory. */

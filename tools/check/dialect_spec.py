@@ -88,7 +88,8 @@ DIALECTS = (
              "Graph_Scale8Type", "Graph_StringType", "Graph_ListType"),
             " What an op\nmeans is what `compiler/reference` computes.", "Function.h"),
     Dialect("program",
-            (("Memory", "Memory.td"), ("The run", "Run.td"), ("Values", "Values.td")),
+            (("Memory", "Memory.td"), ("The run", "Run.td"), ("Threads", "Threads.td"),
+             ("Values", "Values.td")),
             ("Program_PtrType",)))
 
 

@@ -23,11 +23,13 @@ SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
   bool isOneOfThem = llvm::is_contained(members, group);
   bool areOnOneDevice = llvm::all_equal(
       llvm::map_range(members, [](graph::GroupOp each) { return each.deviceNumber(); }));
+  bool haveOneTeam = llvm::all_equal(llvm::map_range(
+      members, [&](graph::GroupOp each) { return kernels.at(each)->phases.front().threads; }));
   int64_t words = 1 + members.size();
   for (graph::GroupOp member : members)
     words += kernels.at(member)->arguments.size();
   bool fits = !kernels.at(group)->space || words <= program::kMostDeviceWords;
-  return members.size() > 1 && isOneOfThem && areOnOneDevice && fits
+  return members.size() > 1 && isOneOfThem && areOnOneDevice && haveOneTeam && fits
              ? members
              : SmallVector<graph::GroupOp>{group};
 }
@@ -257,9 +259,14 @@ func::FuncOp Launcher::regionDispatcher(ArrayRef<func::FuncOp> targets, ArrayRef
   std::string key = areEqual ? "equal " : "";
   for (auto [target, base] : llvm::zip(targets, bases))
     key += (func::FuncOp(target).getSymName() + "@" + Twine(base) + " ").str();
-  return dispatcher(
-      "region", key, func::FuncOp(targets.front()).getFunctionType(),
-      [&](Code &inside, Block &body) { writeRegion(inside, body, targets, bases, areEqual); });
+  func::FuncOp first = targets.front(),
+               made = dispatcher("region", key, first.getFunctionType(),
+                                 [&](Code &inside, Block &body) {
+                                   writeRegion(inside, body, targets, bases, areEqual);
+                                 });
+  if (Attribute threads = first->getAttr(program::kThreads))
+    made->setAttr(program::kThreads, threads);
+  return made;
 }
 
 /// A device has its arguments by value, and has to know how many there are: of kernels that share
@@ -303,6 +310,8 @@ void Launcher::launchRegion(ArrayRef<graph::GroupOp> members) {
     needsScratch |= !phase.scratchBytes.isConstant(0);
     areEqual &= phase.tasks == first.tasks && phase.work == first.work;
   }
+  // A device shares tasks out one by one, so that it does not matter whose they are.
+  areEqual |= regions.kernelOf(members.front()).isOfThreads;
   func::FuncOp together = regionDispatcher(targets, bases, areEqual);
   setWords(together, base);
   launch(together, arguments, tasks, sizes.dim(work), scratch, needsScratch);

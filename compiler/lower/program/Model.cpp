@@ -72,6 +72,7 @@ llvm::Error lowerModel(func::FuncOp model, const program::Machine &machine,
     const program::Machine &device = machine.on(group.deviceNumber());
     KernelBuilder builder(*program.module, name, group.getLoc(), device);
     builder.kernel.space = numberOf(device.space, program.spaces);
+    builder.kernel.isOfThreads = device.form == program::Form::Threads;
     builder.placements = &placements;
     for (auto [inside, outside] :
          llvm::zip(outputsOf(&group.getBody().front()), group.getResults()))

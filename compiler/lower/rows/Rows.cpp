@@ -3,6 +3,7 @@
 #include "compiler/lower/rows/Rows.h"
 
 #include "compiler/estimate/Traffic.h"
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/mechanism/Shapes.h"
@@ -44,6 +45,8 @@ void RowKernel::emit(int64_t rowsPerTask) {
     return emitShortRows();
   if (auto axis = axisOfPieces())
     return emitLongRows(*axis);
+  if (kernel.machine.form == program::Form::Threads)
+    return emitTogether();
   chooseKeptInResult();
   Dim rows = rowCount(), length = rowLength();
   kernel.beginPhase();
@@ -61,6 +64,25 @@ void RowKernel::emit(int64_t rowsPerTask) {
   });
   Dim work = rows * length * Dim(estimate::opsPerElement(group));
   kernel.endPhase(rows.ceilDiv(Dim(rowsPerTask)), work, scratchBytes());
+}
+
+/// The threads compute again what a CPU would keep: that takes less time than memory does.
+void RowKernel::emitTogether(llvm::function_ref<void(Elements &)> prepare) {
+  Operation *op = group->getParentOp();
+  int64_t threads = Team::sizeFor(kernel.machine, graph::typicalSize(op, rowCount()),
+                                  graph::typicalSize(op, rowLength()));
+  keptValues.clear();
+  kernel.beginPhase(threads);
+  team.emplace(kernel, threads);
+  Elements elements(kernel, group);
+  if (prepare)
+    prepare(elements);
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(elements);
+    emitRow(elements, task);
+  });
+  team.reset();
+  kernel.endPhase(rowCount(), rowCount() * rowLength() * Dim(estimate::opsPerElement(group)));
 }
 
 bool RowKernel::isRowValue(Value value) const {
@@ -130,6 +152,13 @@ Values RowKernel::walk(Elements &e, size_t dimension, Indices place, ValueRange 
                        llvm::function_ref<Values(ArrayRef<Index>, ValueRange)> body,
                        ArrayRef<Operation *> pass) {
   Code &code = kernel.code();
+  if (team)
+    return team->fold(e, code.number(0), kernel.dim(rowLength()), initial,
+                      [&](Value i, ValueRange carried) {
+                        Indices inner = indicesOf(e, ArrayRef<Dim>(full).drop_front(kept), i);
+                        llvm::copy(inner, place.begin() + kept);
+                        return body(place, carried);
+                      });
   bool isPart = piece && piece->axis == dimension;
   Value begin = isPart ? piece->low : code.number(0);
   Value end = isPart ? piece->high : kernel.dim(full[dimension]);
@@ -295,7 +324,7 @@ Values RowKernel::reduce(Elements &e, const Indices &start, ArrayRef<Operation *
   };
   Values totals = walk(e, kept, start, initial, step, pass);
   for (auto [reduction, total] : llvm::zip(pass, totals))
-    total = combineLanes(code, reduction, total);
+    total = team ? team->combine(reduction, total) : combineLanes(code, reduction, total);
   return totals;
 }
 
@@ -372,6 +401,8 @@ void RowKernel::emitOutputs(Elements &e, const Indices &start) {
     };
     if (piece) // the first one's task does it
       code.when(code.less(piece->low, code.number(1)), putNumber);
+    else if (team)
+      team->onFirst(putNumber);
     else
       putNumber();
   }

@@ -6,7 +6,7 @@
 #ifndef HEDDLE_LOWER_ROWS_ROWS_H
 #define HEDDLE_LOWER_ROWS_ROWS_H
 
-#include "compiler/lower/elements/Elements.h"
+#include "compiler/lower/threads/Team.h"
 
 namespace heddle::lower {
 
@@ -23,6 +23,8 @@ public:
   std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
   /// Emits the whole phase, with so many rows in one task.
   void emit(int64_t rowsPerTask);
+  /// Emits it with a row a task, by the threads of a team; `prepare` may bind what is computed.
+  void emitTogether(llvm::function_ref<void(Elements &)> prepare = {});
   /// Emits all passes over one row.
   void emitRow(Elements &e, Value row) { emitRow(e, placeOf(e, row)); }
   void emitRow(Elements &e, const Indices &start);
@@ -78,6 +80,7 @@ private:
   llvm::SmallVector<Value> keptValues;
   Value keptInResult; // the one of them that lies in the memory of the only result
   Value given;
+  std::optional<Team> team; // on a machine of threads
   /// A range of one axis of a row, if only a part of it is walked.
   struct Piece {
     size_t axis;

@@ -437,11 +437,17 @@ std::optional<AttentionParts> readAttention(ArrayRef<Operation *> ops, std::stri
 }
 
 static constexpr StringLiteral kKnobs[] = {"m", "n", "rows"};
+bool fitsBlocks(const AttentionParts &parts) {
+  auto columns = graph::dimsOf(parts.values->getResult(0)).back().constant();
+  return columns && *columns <= kMostColumnsOfBlocks;
+}
+
 const Mechanism kAttention = {.name = "attention",
                               .check = fitsAttention,
                               .knobs = kKnobs,
                               .takesShort = true,
                               .takesMatrices = true,
+                              .takesThreads = true,
                               .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -32,6 +32,11 @@ struct AttentionParts {
 /// The parts of ops that fit in full.
 std::optional<AttentionParts> readAttention(Ops ops, std::string &why);
 
+/// Columns of values that blocks of threads have registers for.
+inline constexpr int64_t kMostColumnsOfBlocks = 256;
+/// Whether there are at most so many, as far as is known before the run.
+bool fitsBlocks(const AttentionParts &parts);
+
 } // namespace heddle::mechanism
 
 #endif // HEDDLE_MECHANISM_ATTENTION_ATTENTION_H

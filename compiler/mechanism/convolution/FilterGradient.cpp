@@ -43,6 +43,6 @@ static Fit fitsFilterGradient(const Mechanism &, Ops ops, std::string &why) {
 static constexpr StringLiteral kKnobs[] = {"m",      "n",      "parts", "chunks",
                                            "strips", "panels", "turned"};
 const Mechanism kFilterGradient = {
-    .name = "filter_gradient", .check = fitsFilterGradient, .knobs = kKnobs};
+    .name = "filter_gradient", .check = fitsFilterGradient, .knobs = kKnobs, .takesThreads = true};
 
 } // namespace heddle::mechanism

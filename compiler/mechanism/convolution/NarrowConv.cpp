@@ -35,6 +35,7 @@ const Mechanism kNarrowConv = {.name = "narrow",
                                .check = fitsNarrow,
                                .knobs = kKnobs,
                                .storesElements = true,
-                               .readsParameters = true};
+                               .readsParameters = true,
+                               .takesThreads = true};
 
 } // namespace heddle::mechanism

@@ -104,6 +104,7 @@ const Mechanism kWindow = {.name = "window",
                            .knobs = kKnobs,
                            .storesElements = true,
                            .hasTiles = false,
+                           .takesThreads = true,
                            .takesParts = true,
                            .isSplittable = false};
 

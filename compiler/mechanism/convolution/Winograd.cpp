@@ -49,6 +49,7 @@ const Mechanism kWinograd = {.name = "winograd",
                              .check = fitsWinograd,
                              .knobs = kKnobs,
                              .storesElements = true,
-                             .readsParameters = true};
+                             .readsParameters = true,
+                             .takesThreads = true};
 
 } // namespace heddle::mechanism

@@ -4,6 +4,7 @@
 
 #include "compiler/target/cpu/FatalErrors.h"
 #include "compiler/target/cpu/Lower.h"
+#include "compiler/target/gpu/Threads.h"
 
 #include "runtime/executable/abi.h"
 
@@ -54,8 +55,8 @@ cpu::Target threadTarget() {
   return target;
 }
 
-/// Writes the entry of a kernel: each thread carries out tasks of its own, those that are as many
-/// apart as there are threads, but none once the run has failed.
+/// Writes the entry of a kernel: each team of threads carries out tasks of its own, those that are
+/// as many apart as there are teams, but none once the run has failed.
 class EntryWriter {
 public:
   EntryWriter(llvm::Module &module, bool mayFail)
@@ -75,11 +76,17 @@ public:
          *task = block("task", entry);
     llvm::Value *arguments = entry->getArg(0), *tasks = entry->getArg(1);
     b.SetInsertPoint(begin);
-    llvm::Value *block = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
-                *threads = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x);
-    llvm::Value *self = b.CreateAdd(b.CreateMul(block, threads),
-                                    special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x));
-    llvm::Value *all = b.CreateMul(special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x), threads);
+    llvm::Value *self = special(llvm::Intrinsic::nvvm_read_ptx_sreg_ctaid_x),
+                *all = special(llvm::Intrinsic::nvvm_read_ptx_sreg_nctaid_x);
+    if (kernel.threads <= kWarp) { // a block has several teams
+      int64_t threads = std::max<int64_t>(1, kernel.threads);
+      llvm::Value *teams = b.CreateUDiv(special(llvm::Intrinsic::nvvm_read_ptx_sreg_ntid_x),
+                                        b.getInt64(threads)),
+                  *team = b.CreateUDiv(special(llvm::Intrinsic::nvvm_read_ptx_sreg_tid_x),
+                                       b.getInt64(threads));
+      self = b.CreateAdd(b.CreateMul(self, teams), team);
+      all = b.CreateMul(all, teams);
+    }
     llvm::Value *scratch =
         b.CreateGEP(b.getInt8Ty(), entry->getArg(2), b.CreateMul(self, entry->getArg(3)));
     llvm::Value *isFine = b.getTrue();

@@ -4,6 +4,7 @@
 #include "compiler/target/gpu/Separate.h"
 
 #include "compiler/target/gpu/Chip.h"
+#include "compiler/target/gpu/Threads.h"
 
 #include "runtime/executable/abi.h"
 
@@ -227,7 +228,8 @@ llvm::Expected<OwningOpRef<ModuleOp>> separate(program::Program &program) {
     if (program::spaceOf(kernel) != kSpace || !kernels.try_emplace(name, kernels.size()).second)
       return WalkResult::advance();
     int64_t words = kernel->getAttrOfType<IntegerAttr>(program::kWords).getInt();
-    device.kernels.push_back({name, groups[name], words});
+    int64_t threads = program::threadsOf(kernel);
+    device.kernels.push_back({name, groups[name], words, threads > 1 ? threads : 0});
     return WalkResult(words > program::kMostDeviceWords ? WalkResult::interrupt()
                                                         : WalkResult::advance());
   });
@@ -252,8 +254,18 @@ llvm::Expected<OwningOpRef<ModuleOp>> separate(program::Program &program) {
   DeviceOps onDevice;
   Type pointer = LLVM::LLVMPointerType::get(context);
   replacePointers(*apart, [](program::PtrType) { return true; }, pointer);
-  for (auto function : apart->getOps<func::FuncOp>())
+  std::map<std::string, int64_t> sharedBytes;
+  for (auto function : apart->getOps<func::FuncOp>()) {
     onDevice.rewrite(function);
+    sharedBytes[function.getSymName().str()] = lowerTeam(function);
+  }
+  for (program::DeviceKernel &kernel : device.kernels) {
+    kernel.sharedBytes = sharedBytes[kernel.name];
+    // Those of a region have it one after the other.
+    apart->lookupSymbol(kernel.name)->walk([&](func::CallOp call) {
+      kernel.sharedBytes = std::max(kernel.sharedBytes, sharedBytes[call.getCallee().str()]);
+    });
+  }
   device.mayFail = onDevice.mayFail;
   program.devices.push_back(std::move(device));
   return apart;

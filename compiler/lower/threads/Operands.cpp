@@ -1,0 +1,126 @@
+// Operands: see Operands.h.
+
+#include "compiler/lower/threads/Operands.h"
+
+#include "compiler/lower/elements/Definitions.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+/// Whether neighbours along the axis are such in memory, of what transposes in the group are made
+/// from.
+static bool isLastInMemory(Value tensor, int64_t axis) {
+  int64_t last = graph::rankOf(tensor) - 1;
+  auto transpose = tensor.getDefiningOp<graph::TransposeOp>();
+  return (transpose ? transpose.getPermutation()[axis] : axis) == last;
+}
+
+ProductOperands::ProductOperands(KernelBuilder &kernel, const mechanism::Product &product)
+    : columns(product.partColumns), kernel(kernel), root(product.root) {
+  if (auto matmul = dyn_cast<graph::MatmulOp>(root))
+    readMatmul(matmul);
+  else
+    readConv(cast<graph::ConvOp>(root));
+  matrices = graph::elementCount(outer);
+  rows = graph::elementCount(inner);
+  taps = graph::elementCount(window);
+}
+
+void ProductOperands::readMatmul(graph::MatmulOp op) {
+  DimVector b = graph::dimsOf(op.getB()), c = graph::dimsOf(op.getResult());
+  int64_t rank = c.size();
+  length = graph::dimsOf(op.getA()).back();
+  // From the first dimension on that no later one of the right operand needs, rows are of one
+  // matrix.
+  int64_t shared = rank - 2;
+  while (shared > 0 && b[shared - 1].isConstant(1))
+    --shared;
+  outer.assign(c.begin(), c.begin() + shared);
+  inner.assign(c.begin() + shared, c.end() - 1);
+  isLeftAlongDepth = isLastInMemory(op.getA(), rank - 1);
+  isRightAlongDepth = isLastInMemory(op.getB(), rank - 2);
+}
+
+void ProductOperands::readConv(graph::ConvOp op) {
+  DimVector w = graph::dimsOf(op.getW()), y = graph::dimsOf(op.getResult());
+  length = w[1];
+  window.assign(w.begin() + 2, w.end());
+  outer.assign(1, Dim(op.getGroups()));
+  inner.assign(y.begin(), y.end() - 1);
+  isLeftAlongDepth = isRightAlongDepth = true;
+}
+
+Type ProductOperands::leftType() const { return graph::storageOf(root->getOperand(0)); }
+Type ProductOperands::rightType() const { return graph::storageOf(root->getOperand(1)); }
+
+Indices ProductOperands::placeOf(Elements &e, Value matrix, Value row) const {
+  Code &code = e.code();
+  Indices place, within = indicesOf(e, inner, row);
+  if (isa<graph::MatmulOp>(root))
+    place = indicesOf(e, outer, matrix);
+  llvm::append_range(place, within);
+  bool isGrouped = isa<graph::ConvOp>(root) && !matrices.isConstant(1);
+  place.push_back(e.uniform(isGrouped ? code.mul(matrix, kernel.dim(columns)) : code.number(0)));
+  return place;
+}
+
+Indices ProductOperands::tapOf(Elements &e, Value tap) const { return indicesOf(e, window, tap); }
+
+/// Indices of a matmul's operand in the dimensions before its matrices.
+static Indices batchOf(Elements &e, Value operand, Value result, ArrayRef<Index> place) {
+  DimVector from = graph::dimsOf(operand), to = graph::dimsOf(result);
+  Indices batch;
+  for (size_t i = 0; i + 2 < from.size(); ++i)
+    batch.push_back(broadcastIndex(e, place[i], from[i], to[i]));
+  return batch;
+}
+
+Value ProductOperands::left(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap,
+                            Value k) const {
+  Code &code = e.code();
+  Value tensor = root->getOperand(0);
+  if (isa<graph::MatmulOp>(root)) {
+    Indices at = batchOf(e, tensor, root->getResult(0), place);
+    at.append({place[place.size() - 2], e.uniform(k)});
+    return e.at(tensor, at);
+  }
+  auto conv = cast<graph::ConvOp>(root);
+  Values sizes = e.sizesOf(tensor);
+  Indices at{place.front()};
+  Value isInside;
+  for (auto [d, index] : llvm::enumerate(tap)) {
+    Value reach = code.mul(index.base, code.number(conv.getDilations()[d]));
+    Value source = code.add(code.mul(place[d + 1].base, code.number(conv.getStrides()[d])),
+                            code.sub(reach, code.number(conv.getLow()[d])));
+    if (conv.getLow()[d] || conv.getHigh()[d])
+      isInside = code.both(isInside, inside(e, e.uniform(source), sizes[d + 1]));
+    at.push_back(e.uniform(source));
+  }
+  Value group =
+      matrices.isConstant(1) ? code.number(0) : code.div(place.back().base, kernel.dim(columns));
+  at.push_back(e.uniform(code.add(code.mul(group, kernel.dim(length)), k)));
+  Type element = graph::storageOf(tensor);
+  if (!isInside)
+    return e.at(tensor, at);
+  return guarded(
+      e, isInside, element, [&] { return e.at(tensor, at); },
+      [&] { return code.constantOf(program::computeType(element), 0); });
+}
+
+Value ProductOperands::right(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap, Value k,
+                             Value column) const {
+  Code &code = e.code();
+  Value tensor = root->getOperand(1);
+  Indices at;
+  if (isa<graph::MatmulOp>(root)) {
+    at = batchOf(e, tensor, root->getResult(0), place);
+    at.append({e.uniform(k), e.uniform(column)});
+  } else {
+    at.append({e.uniform(code.add(place.back().base, column)), e.uniform(k)});
+    llvm::append_range(at, tap);
+  }
+  return e.at(tensor, at);
+}
+
+} // namespace heddle::lower

@@ -1,0 +1,48 @@
+// Operands: elements of a product's operands, and places of its result, by the numbers of rows,
+// columns and steps of the reduction.
+#ifndef HEDDLE_LOWER_THREADS_OPERANDS_H
+#define HEDDLE_LOWER_THREADS_OPERANDS_H
+
+#include "compiler/lower/elements/Elements.h"
+#include "compiler/mechanism/Product.h"
+
+namespace heddle::lower {
+
+/// A matmul or channels-last convolution as matrices of rows by columns: those of a batch that has
+/// right operands of its own, or of the groups of a convolution.
+class ProductOperands {
+public:
+  ProductOperands(KernelBuilder &kernel, const mechanism::Product &product);
+
+  Dim matrices, rows, columns; // of a part
+  /// Steps of the reduction: `length` for each of `taps` positions of a window.
+  Dim length, taps = Dim(1);
+  /// Whether neighbours in memory are along the reduction.
+  bool isLeftAlongDepth, isRightAlongDepth;
+
+  Type leftType() const;
+  Type rightType() const;
+  /// The place in the result of a row; its last index is that of the matrix's first column.
+  Indices placeOf(Elements &e, Value matrix, Value row) const;
+
+  /// The position of the window that comes `tap`-th.
+  Indices tapOf(Elements &e, Value tap) const;
+  /// Elements at step `k` of a position; those of rows and columns that there are.
+  Value left(Elements &e, llvm::ArrayRef<Index> place, llvm::ArrayRef<Index> tap, Value k) const;
+  Value right(Elements &e, llvm::ArrayRef<Index> place, llvm::ArrayRef<Index> tap, Value k,
+              Value column) const;
+
+private:
+  void readMatmul(graph::MatmulOp op);
+  void readConv(graph::ConvOp op);
+
+  KernelBuilder &kernel;
+  mlir::Operation *root;
+  DimVector window; // sizes of it
+  /// Dimensions of the result that number the matrices, and those that number the rows of each.
+  DimVector outer, inner;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_THREADS_OPERANDS_H

@@ -1,0 +1,258 @@
+// Product: see Product.h.
+
+#include "compiler/lower/threads/Product.h"
+
+#include "compiler/graph/Typical.h"
+#include "compiler/lower/Schedule.h"
+#include "compiler/lower/elements/Definitions.h"
+#include "compiler/mechanism/Shapes.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+LogicalResult BlockProduct::prepare(ArrayRef<Value> wanted) {
+  std::string why;
+  results.assign(wanted.begin(), wanted.end());
+  product = mechanism::readProduct(mechanism::opsOf(*group), results, why);
+  if (!product)
+    return failure();
+  if (auto matmul = dyn_cast<graph::MatmulOp>(product->root); matmul && matmul.getBlock())
+    return kernel.refuse("its product rounds rows in blocks");
+  operands.emplace(kernel, *product);
+  sum = accumulatorType(graph::storageOf(product->root->getResult(0)));
+  chooseTile();
+  return success();
+}
+
+/// Larger tiles read less for each product, and smaller ones leave no processor idle: the one of
+/// the least time, where a tile of half the size takes more than half of the time.
+void BlockProduct::chooseTile() {
+  static constexpr struct {
+    TileSizes sizes;
+    int64_t depth;
+    double efficiency;
+  } kTiles[] = {{{128, 128, 8, 8}, 8, 1},
+                {{64, 64, 4, 4}, 16, 0.8},
+                {{32, 32, 4, 4}, 32, 0.5},
+                {{16, 64, 4, 4}, 32, 0.4},
+                {{64, 16, 4, 4}, 32, 0.4}};
+  constexpr int64_t kThreadsOfProcessor = 2048;
+  Operation *root = product->root;
+  auto typical = [&](const Dim &size) { return graph::typicalSize(root, size); };
+  double processors = std::max<int64_t>(1, kernel.machine.workers / kThreadsOfProcessor);
+  double least = std::numeric_limits<double>::infinity();
+  for (const auto &candidate : kTiles) {
+    const TileSizes &wanted = candidate.sizes;
+    double tiles = double(typical(operands->matrices)) *
+                   llvm::divideCeil(typical(operands->rows), wanted.rows) *
+                   llvm::divideCeil(typical(operands->columns), wanted.columns / product->parts);
+    double time =
+        std::ceil(tiles / processors) * wanted.rows * wanted.columns / candidate.efficiency;
+    if (time < least && wanted.columns % product->parts == 0) {
+      least = time;
+      sizes = wanted;
+      depth = candidate.depth;
+    }
+  }
+}
+
+BlockProduct::Task BlockProduct::taskOf(Elements &e, Value number) {
+  Code &code = kernel.code();
+  Value rowTiles = kernel.dim(operands->rows.ceilDiv(Dim(sizes.rows))),
+        columnTiles = kernel.dim(operands->columns.ceilDiv(Dim(partColumns())));
+  Value rest = code.div(number, rowTiles);
+  Task task;
+  task.firstRow = code.mul(code.rem(number, rowTiles), code.number(sizes.rows));
+  task.firstColumn = code.mul(code.rem(rest, columnTiles), code.number(partColumns()));
+  task.matrix = code.div(rest, columnTiles);
+  task.left = slotsOf(code, *team, sizes.rows, depth, operands->isLeftAlongDepth);
+  task.right = slotsOf(code, *team, sizes.columns, depth, operands->isRightAlongDepth);
+  Value last = code.sub(kernel.dim(operands->rows), code.number(1));
+  for (const Slot &slot : task.left) {
+    Value row = code.min(code.add(task.firstRow, slot.line), last);
+    task.rows.push_back(operands->placeOf(e, task.matrix, row));
+  }
+  return task;
+}
+
+/// Whether a number is one of `extent`, which tiles of `size` may exceed; null if they never do.
+Value BlockProduct::below(Value number, const Dim &extent, int64_t size) {
+  if (extent.mod(Dim(size)).isConstant(0))
+    return {};
+  return kernel.code().less(number, kernel.dim(extent));
+}
+
+/// The value, or zero where there is none.
+Value BlockProduct::guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value) {
+  Code &code = kernel.code();
+  if (!isThere)
+    return value();
+  return guarded(e, isThere, sum, value, [&] { return code.constantOf(sum, 0); });
+}
+
+Values BlockProduct::load(Elements &e, const Task &task, Value step) {
+  Code &code = kernel.code();
+  Value steps = kernel.dim(operands->length.ceilDiv(Dim(depth)));
+  Indices tap = operands->tapOf(e, code.div(step, steps));
+  Value first = code.mul(code.rem(step, steps), code.number(depth));
+  const Dim &length = operands->length;
+  Operation *root = product->root;
+  auto widened = [&](Value x, int64_t operand) {
+    return widen(e, x, sum, graph::storageOf(root->getOperand(operand)).isUnsignedInteger());
+  };
+  Values values;
+  for (auto [slot, place] : llvm::zip(task.left, task.rows)) {
+    Value k = code.add(first, slot.step), row = code.add(task.firstRow, slot.line);
+    Value isThere = code.both(below(k, length, depth), below(row, operands->rows, sizes.rows));
+    values.push_back(guardedBy(
+        e, isThere, [&, &place = place] { return widened(operands->left(e, place, tap, k), 0); }));
+  }
+  const Indices &place = task.rows.front(); // batches and groups are those of all rows
+  for (const Slot &slot : task.right) {
+    Value k = code.add(first, slot.step), width = code.number(partColumns());
+    Value column = code.add(task.firstColumn, code.rem(slot.line, width));
+    Value isThere =
+        code.both(below(k, length, depth), below(column, operands->columns, partColumns()));
+    Value whole =
+        code.add(code.mul(code.div(slot.line, width), kernel.dim(operands->columns)), column);
+    values.push_back(guardedBy(
+        e, isThere, [&] { return widened(operands->right(e, place, tap, k, whole), 1); }));
+  }
+  return values;
+}
+
+/// Puts the elements of a piece into one of the two stages, a step after the other.
+void BlockProduct::keep(const Task &task, Values values, Value stage) {
+  Code &code = kernel.code();
+  Value begin = code.mul(stage, code.number(pieceSize()));
+  auto put = [&](const Slot &slot, Value value, int64_t lines, int64_t offset) {
+    Value at = code.add(placeOf(code, slot, lines), code.number(offset));
+    code.store(sum, value, memory, code.add(begin, at));
+  };
+  auto value = values.begin();
+  for (const Slot &slot : task.left)
+    put(slot, *value++, sizes.rows, 0);
+  for (const Slot &slot : task.right)
+    put(slot, *value++, sizes.columns, leftSize());
+}
+
+void BlockProduct::emitTile(Elements &e, const Task &task) {
+  Code &code = kernel.code();
+  Value zero = code.number(0), one = code.number(1);
+  Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(depth)));
+  Values sums = tile->zeros();
+  SmallVector<Type> types(sums.size(), sum);
+  sums = code.choose(
+      code.less(zero, steps), types,
+      [&] {
+        {
+          Elements::Scope scope(e);
+          keep(task, load(e, task, zero), zero);
+        }
+        team->barrier();
+        Value last = code.sub(steps, one);
+        return code.fold(zero, steps, 1, sums, [&](Value step, ValueRange carried) {
+          Elements::Scope scope(e);
+          Value next = code.min(code.add(step, one), last);
+          Values values = load(e, task, next);
+          Value piece = code.at(memory, sum,
+                                code.mul(code.rem(step, code.number(2)), code.number(pieceSize())));
+          Value right = code.at(piece, sum, code.number(leftSize()));
+          Values added = tile->multiply(piece, right, depth, carried);
+          keep(task, values, code.rem(code.add(step, one), code.number(2)));
+          team->barrier();
+          return added;
+        });
+      },
+      [&] { return sums; });
+  emitResults(e, task, sums);
+}
+
+/// The results of the tile, some of its rows at a time: their sums go to where the operands were.
+void BlockProduct::emitResults(Elements &e, const Task &task, ValueRange sums) {
+  Code &code = kernel.code();
+  int64_t rows = sizes.rows / tile->rowChunks();
+  for (int64_t chunk = 0; chunk < tile->rowChunks(); ++chunk) {
+    tile->put(memory, code.number(0), chunk, sums);
+    team->barrier();
+    team->fold(e, code.number(0), code.number(rows * partColumns()), {}, [&](Value i, ValueRange) {
+      Value width = code.number(partColumns());
+      Value row = code.div(i, width), column = code.rem(i, width);
+      emitResult(e, task, code.add(row, code.number(chunk * rows)), column,
+                 code.add(code.mul(row, code.number(paddedLine(sizes.columns))), column));
+      return Values();
+    });
+    team->barrier();
+  }
+}
+
+/// The results at a row and column of the tile, whose sums begin at element `from`.
+void BlockProduct::emitResult(Elements &e, const Task &task, Value line, Value column, Value from) {
+  Code &code = kernel.code();
+  Value row = code.add(task.firstRow, line);
+  column = code.add(task.firstColumn, column);
+  Value isThere = code.both(below(row, operands->rows, sizes.rows),
+                            below(column, operands->columns, partColumns()));
+  auto emitThere = [&] {
+    Elements::Scope scope(e);
+    Value made = product->root->getResult(0);
+    auto bindSum = [&](int64_t part) {
+      Value at = code.add(from, code.number(part * partColumns()));
+      Value value = narrow(e, code.load(sum, memory, at), graph::storageOf(made));
+      e.bind(made, [value](ArrayRef<Index>) { return value; });
+    };
+    Indices place = operands->placeOf(e, task.matrix, row);
+    place.back() = e.shift(place.back(), column);
+    bindSum(0);
+    for (graph::SliceOp slice : product->slices) {
+      int64_t part = mechanism::partOf(slice);
+      bindSum(part);
+      Indices whole(place);
+      whole.back() = e.shift(place.back(), kernel.dim(operands->columns * Dim(part)));
+      Value value = e.at(slice.getX(), whole);
+      e.bind(slice.getResult(), [value](ArrayRef<Index>) { return value; });
+    }
+    for (Value result : results)
+      if (store)
+        store(e, result, e.at(result, place), place);
+      else
+        e.store(result, e.at(result, place), place);
+    e.unbind(made);
+    for (graph::SliceOp slice : product->slices)
+      e.unbind(slice.getResult());
+  };
+  if (isThere)
+    code.when(isThere, emitThere);
+  else
+    emitThere();
+}
+
+void BlockProduct::emit() {
+  kernel.beginPhase(sizes.threads());
+  team.emplace(kernel, sizes.threads());
+  Elements e(kernel, group);
+  tile.emplace(kernel, *team, sum, sizes);
+  int64_t sums = paddedLine(sizes.columns) * (sizes.rows / tile->rowChunks());
+  memory = team->shared(sum, std::max(2 * pieceSize(), sums));
+  kernel.forEachTask([&](Value number) {
+    Elements::Scope scope(e);
+    emitTile(e, taskOf(e, number));
+  });
+  Dim tasks = operands->matrices * operands->rows.ceilDiv(Dim(sizes.rows)) *
+              operands->columns.ceilDiv(Dim(partColumns()));
+  Dim work = operands->matrices * operands->rows * operands->columns * Dim(product->parts) *
+             operands->length * operands->taps;
+  kernel.endPhase(tasks, work);
+}
+
+LogicalResult emitBlockProduct(KernelBuilder &kernel, Block *group, const Schedule &) {
+  BlockProduct blocks(kernel, group);
+  if (failed(blocks.prepare(llvm::to_vector(outputsOf(group)))))
+    return failure();
+  if (!kernel.isTrial)
+    blocks.emit();
+  return success();
+}
+
+} // namespace heddle::lower

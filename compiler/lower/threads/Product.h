@@ -1,0 +1,64 @@
+// Product: products and convolutions by blocks of threads.
+//
+// A block has a tile of the result. Step by step of the reduction, its threads copy pieces of both
+// operands to shared memory, the next step's while they multiply this one's; then they put the sums
+// there, so that what follows the product is computed for neighbours by neighbours.
+#ifndef HEDDLE_LOWER_THREADS_PRODUCT_H
+#define HEDDLE_LOWER_THREADS_PRODUCT_H
+
+#include "compiler/lower/threads/Operands.h"
+#include "compiler/lower/threads/Tile.h"
+
+namespace heddle::lower {
+
+class BlockProduct {
+public:
+  BlockProduct(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
+
+  /// Fails where no such product is what `results` follow from. Writes no code.
+  mlir::LogicalResult prepare(llvm::ArrayRef<Value> results);
+  /// The phase that computes the results, and stores them, or gives them to `store`.
+  void emit();
+  std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
+
+private:
+  /// The part of the result that a task has.
+  struct Task {
+    Value matrix, firstRow, firstColumn;
+    llvm::SmallVector<Slot> left, right;
+    llvm::SmallVector<Indices> rows; // places of those of the left slots
+  };
+
+  void chooseTile();
+  Task taskOf(Elements &e, Value number);
+  /// The elements of the piece of a step; zeros beyond the operands.
+  Values load(Elements &e, const Task &task, Value step);
+  void keep(const Task &task, Values values, Value stage);
+  void emitTile(Elements &e, const Task &task);
+  void emitResults(Elements &e, const Task &task, mlir::ValueRange sums);
+  void emitResult(Elements &e, const Task &task, Value line, Value column, Value from);
+  Value below(Value number, const Dim &extent, int64_t size);
+  Value guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value);
+
+  /// Columns of each part that a tile has.
+  int64_t partColumns() const { return sizes.columns / product->parts; }
+  /// Elements of a piece of both operands, and of that of the left one.
+  int64_t pieceSize() const { return leftSize() + paddedLine(sizes.columns) * depth; }
+  int64_t leftSize() const { return paddedLine(sizes.rows) * depth; }
+
+  KernelBuilder &kernel;
+  mlir::Block *group;
+  llvm::SmallVector<Value> results;
+  std::optional<mechanism::Product> product;
+  std::optional<ProductOperands> operands;
+  std::optional<Team> team;
+  Type sum;
+  TileSizes sizes;
+  int64_t depth; // of a step
+  std::optional<ThreadTile> tile;
+  Value memory; // of the block: two pieces, then the sums
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_THREADS_PRODUCT_H

@@ -1,0 +1,96 @@
+// Tile: see Tile.h.
+
+#include "compiler/lower/threads/Tile.h"
+
+using namespace mlir;
+
+namespace heddle::lower {
+
+SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps) {
+  SmallVector<Slot> slots;
+  for (int64_t i = 0; i < lines * steps; i += team.threads) {
+    Value number = code.add(team.rank(), code.number(i));
+    Value size = code.number(isAlongSteps ? steps : lines);
+    Value inner = code.rem(number, size), outer = code.div(number, size);
+    slots.push_back(isAlongSteps ? Slot{outer, inner} : Slot{inner, outer});
+  }
+  return slots;
+}
+
+Value placeOf(Code &code, const Slot &slot, int64_t lines) {
+  return code.add(code.mul(slot.step, code.number(paddedLine(lines))), slot.line);
+}
+
+Value ThreadTile::rowOf(int64_t chunk) {
+  Code &code = kernel.code();
+  Value line = code.div(team.rank(), code.number(sizes.columns / sizes.ofColumns));
+  return code.add(code.mul(line, code.number(kNeighbours)),
+                  code.number(chunk * sizes.rows / rowChunks()));
+}
+
+Value ThreadTile::columnOf(int64_t chunk) {
+  Code &code = kernel.code();
+  Value column = code.rem(team.rank(), code.number(sizes.columns / sizes.ofColumns));
+  return code.add(code.mul(column, code.number(kNeighbours)),
+                  code.number(chunk * sizes.columns / columnChunks()));
+}
+
+Values ThreadTile::zeros() {
+  return Values(sizes.ofRows * sizes.ofColumns, kernel.code().constantOf(sum, 0));
+}
+
+Values ThreadTile::multiply(Value left, Value right, int64_t depth, ValueRange sums) {
+  Code &code = kernel.code();
+  Type vector = VectorType::get({kNeighbours}, sum);
+  int64_t alignment = std::min<int64_t>(16, kNeighbours * graph::bytesOf(sum));
+  auto read = [&](Value memory, int64_t chunks, llvm::function_ref<Value(int64_t)> placeOf) {
+    Values values;
+    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
+      Value at = code.at(memory, sum, placeOf(chunk));
+      Value lanes = code.b.create<program::LoadOp>(code.loc, vector, at, alignment);
+      for (int64_t i = 0; i < kNeighbours; ++i)
+        values.push_back(code.b.create<vector::ExtractOp>(code.loc, lanes, i));
+    }
+    return values;
+  };
+  Values next(sums.begin(), sums.end());
+  for (int64_t k = 0; k < depth; ++k) {
+    Values a = read(left, rowChunks(), [&](int64_t chunk) {
+      return code.add(rowOf(chunk), code.number(k * paddedLine(sizes.rows)));
+    });
+    Values b = read(right, columnChunks(), [&](int64_t chunk) {
+      return code.add(columnOf(chunk), code.number(k * paddedLine(sizes.columns)));
+    });
+    for (auto [i, x] : llvm::enumerate(a))
+      for (auto [j, y] : llvm::enumerate(b)) {
+        Value &to = next[i * sizes.ofColumns + j];
+        to = isa<FloatType>(sum) ? code.b.create<math::FmaOp>(code.loc, x, y, to).getResult()
+                                 : code.b.create<arith::AddIOp>(
+                                       code.loc, to, code.b.create<arith::MulIOp>(code.loc, x, y));
+      }
+  }
+  return next;
+}
+
+void ThreadTile::put(Value memory, Value begin, int64_t chunk, ValueRange sums) {
+  Code &code = kernel.code();
+  Value first = code.sub(rowOf(chunk), code.number(chunk * sizes.rows / rowChunks()));
+  for (int64_t i = 0; i < kNeighbours; ++i)
+    for (int64_t j = 0; j < sizes.ofColumns; ++j) {
+      Value row = code.mul(code.add(first, code.number(i)), code.number(paddedLine(sizes.columns)));
+      Value column = code.add(columnOf(j / kNeighbours), code.number(j % kNeighbours));
+      code.store(sum, sums[(chunk * kNeighbours + i) * sizes.ofColumns + j], memory,
+                 code.add(begin, code.add(row, column)));
+    }
+}
+
+void ThreadTile::forEach(ValueRange sums, llvm::function_ref<void(Value, Value, Value)> body) {
+  Code &code = kernel.code();
+  for (int64_t i = 0; i < sizes.ofRows; ++i)
+    for (int64_t j = 0; j < sizes.ofColumns; ++j)
+      body(code.add(rowOf(i / kNeighbours), code.number(i % kNeighbours)),
+           code.add(columnOf(j / kNeighbours), code.number(j % kNeighbours)),
+           sums[i * sizes.ofColumns + j]);
+}
+
+} // namespace heddle::lower

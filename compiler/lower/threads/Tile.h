@@ -1,0 +1,66 @@
+// Tile: sums of products, of which each thread of a block has some.
+#ifndef HEDDLE_LOWER_THREADS_TILE_H
+#define HEDDLE_LOWER_THREADS_TILE_H
+
+#include "compiler/lower/threads/Team.h"
+
+namespace heddle::lower {
+
+/// Neighbours that a thread reads at once.
+inline constexpr int64_t kNeighbours = 4;
+
+/// Rows and columns of a tile, and those of a thread, multiples of kNeighbours.
+struct TileSizes {
+  int64_t rows, columns, ofRows, ofColumns;
+  int64_t threads() const { return rows / ofRows * (columns / ofColumns); }
+};
+
+/// Elements from one line of shared memory to the next: more than it has, so that threads which
+/// write to a line each do not meet in one bank.
+inline int64_t paddedLine(int64_t elements) { return elements + kNeighbours; }
+
+/// An element of a piece of an operand that a thread copies: its row or column, and its step of the
+/// reduction.
+struct Slot {
+  Value line, step;
+};
+/// Slots of this thread for a piece; neighbouring threads have neighbouring steps, or lines.
+llvm::SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps,
+                                bool isAlongSteps);
+/// The place of a slot in padded lines, one for each step.
+Value placeOf(Code &code, const Slot &slot, int64_t lines);
+
+/// Threads are a grid whose neighbours have neighbouring columns. A thread has chunks of rows and
+/// of columns, kNeighbours each, apart by what the others have of a chunk.
+class ThreadTile {
+public:
+  ThreadTile(KernelBuilder &kernel, Team &team, Type sum, const TileSizes &sizes)
+      : sizes(sizes), kernel(kernel), team(team), sum(sum) {}
+
+  /// The first row, or column, of a chunk.
+  Value rowOf(int64_t chunk);
+  Value columnOf(int64_t chunk);
+  int64_t rowChunks() const { return sizes.ofRows / kNeighbours; }
+  int64_t columnChunks() const { return sizes.ofColumns / kNeighbours; }
+
+  Values zeros();
+  /// The sums and the product of pieces in memory: the rows of each step side by side, and the
+  /// columns of each step, in padded lines.
+  Values multiply(Value left, Value right, int64_t depth, mlir::ValueRange sums);
+  /// Writes a chunk of the rows to padded lines from element `begin` on, its first one first.
+  void put(Value memory, Value begin, int64_t chunk, mlir::ValueRange sums);
+  /// Runs `body` for each of the thread's sums, with its row and column.
+  void forEach(mlir::ValueRange sums,
+               llvm::function_ref<void(Value row, Value column, Value sum)> body);
+
+  const TileSizes sizes;
+
+private:
+  KernelBuilder &kernel;
+  Team &team;
+  Type sum;
+};
+
+} // namespace heddle::lower
+
+#endif // HEDDLE_LOWER_THREADS_TILE_H
