@@ -19,6 +19,8 @@ std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops op
   if (machine.shortFloats == program::ShortFloats::None)
     return "the target multiplies no bf16; '--math bf16-emulated' computes such products with "
            "instructions of f32";
+  if (machine.form == program::Form::Threads && &mechanism == &mechanism::kAttention)
+    return "device '" + machine.device + "' has no attention of bf16";
   bool isRounded = llvm::any_of(ops, [](Operation *op) {
     auto matmul = dyn_cast<graph::MatmulOp>(op);
     return matmul && matmul.getBlock();

@@ -64,7 +64,7 @@ llvm::Expected<std::unique_ptr<Deciders>> Deciders::load(const CompileOptions &o
     last = &made->byCost.emplace(*options.costModel, *last, isMeasured, isShort);
   }
   if (llvm::any_of(compiled.machine.others, [](auto &device) { return device.isPreferred; }))
-    last = &made->onDevices.emplace(*last);
+    last = &made->onDevices.emplace(*last, isShort);
   made->byPlan.emplace(*compiled.given, *last);
   return made;
 }

@@ -158,7 +158,11 @@ static std::string codeOf(const Compiled &compiled) {
 /// Makes the machine multiply bf16 as the options want, if it can; all its devices can emulate it.
 static llvm::Error setShortFloats(Compiled &compiled, program::ShortFloats wanted) {
   using program::ShortFloats;
-  if (wanted == ShortFloats::None || compiled.machine.shortFloats == ShortFloats::Native)
+  auto isNative = [](const program::Machine &machine) {
+    return machine.shortFloats == ShortFloats::Native;
+  };
+  if (wanted == ShortFloats::None || isNative(compiled.machine) ||
+      (wanted == ShortFloats::Native && llvm::any_of(compiled.machine.others, isNative)))
     return llvm::Error::success();
   if (wanted == ShortFloats::Emulated) {
     compiled.machine.shortFloats = wanted;

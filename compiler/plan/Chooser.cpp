@@ -20,6 +20,14 @@ std::string whyNotShort(const Choice &choice, graph::GroupOp group,
                    : "it names no mechanism";
 }
 
+void choosePrecision(Choice &choice, graph::GroupOp group, const program::Machine &machine) {
+  estimate::Precision precision{false, whyNotShort(choice, group, machine)};
+  if (precision.why.empty())
+    precision = estimate::precisionOf(group, machine.on(choice.device));
+  choice.isShort = precision.isShort;
+  choice.whyPrecision = precision.why;
+}
+
 llvm::Expected<Choice> ShortChooser::choose(graph::GroupOp group, ArrayRef<warehouse::Offer> offers,
                                             const program::Machine &machine) {
   auto choice = choices.choose(group, offers, machine);
@@ -27,11 +35,7 @@ llvm::Expected<Choice> ShortChooser::choose(graph::GroupOp group, ArrayRef<wareh
     return choice;
   if (chooseMatrices(*choice, group, offers, machine.on(choice->device)))
     return choice;
-  estimate::Precision precision{false, whyNotShort(*choice, group, machine)};
-  if (precision.why.empty())
-    precision = estimate::precisionOf(group, machine.on(choice->device));
-  choice->isShort = precision.isShort;
-  choice->whyPrecision = precision.why;
+  choosePrecision(*choice, group, machine);
   return choice;
 }
 

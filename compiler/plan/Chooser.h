@@ -31,6 +31,10 @@ struct Choice {
 std::string whyNotShort(const Choice &choice, graph::GroupOp group,
                         const program::Machine &machine);
 
+/// Rounds the factors of the group's products to bf16 if that can be done, and a roofline of the
+/// choice's device gives it less time.
+void choosePrecision(Choice &choice, graph::GroupOp group, const program::Machine &machine);
+
 class Chooser {
 public:
   virtual ~Chooser() = default;

@@ -71,6 +71,8 @@ llvm::Expected<Choice> DeviceChooser::choose(graph::GroupOp group,
     return choices.choose(group, offers, machine);
   Choice choice;
   choice.device = 1 + (preferred - machine.others.begin());
+  if (mayBeShort && llvm::any_of(mechanism::opsOf(group.getBody().front()), graph::isContraction))
+    choosePrecision(choice, group, machine);
   return choice;
 }
 

@@ -10,12 +10,14 @@ namespace heddle::plan {
 /// for and that are worth a launch there.
 class DeviceChooser : public Chooser {
 public:
-  explicit DeviceChooser(Chooser &choices) : choices(choices) {}
+  /// `mayBeShort`: products may round their factors to bf16.
+  DeviceChooser(Chooser &choices, bool mayBeShort) : choices(choices), mayBeShort(mayBeShort) {}
   llvm::Expected<Choice> choose(graph::GroupOp group, llvm::ArrayRef<warehouse::Offer> offers,
                                 const program::Machine &machine) override;
 
 private:
   Chooser &choices;
+  bool mayBeShort;
 };
 
 } // namespace heddle::plan

@@ -188,6 +188,12 @@ LogicalResult ShuffleOp::verify() {
   return success();
 }
 
+LogicalResult MultiplyFragmentsOp::verify() {
+  if (!getElement().isF16() && !getElement().isBF16())
+    return emitOpError() << "TH3: fragments are of f16 or bf16, but these are of " << getElement();
+  return success();
+}
+
 LogicalResult SharedOp::verify() {
   if (getBytes() < 1)
     return emitOpError() << "TH2: memory of a team is at least one byte, but is " << getBytes();

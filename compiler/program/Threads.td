@@ -39,4 +39,33 @@ def Program_SharedOp : Program_Op<"shared", [MemoryEffects<[MemAlloc]>]> {
   let hasVerifier = 1;
 }
 
+// Fragments: matrices of 16-bit floats of which each of 32 threads in step has some elements. Thread t has, of a matrix of 8
+// rows and 8 columns, elements 2 (t % 4) and the next one of row t / 4, in a word of 32 bits.
+
+def Program_LoadFragmentsOp : Program_Op<"load_fragments", [MemoryEffects<[MemRead]>]> {
+  let summary = "four matrices of 8 x 8 numbers of 16 bits, from memory of the team";
+  let description = [{
+    Threads 8 i to 8 i + 7 have pointers to the rows of matrix i, 16 bytes each and aligned so; word i of each thread is its part
+    of that matrix.
+  }];
+  let arguments = (ins Program_Ptr:$row);
+  let results = (outs VectorOfLengthAndType<[4], [I32]>:$result);
+  let assemblyFormat = "$row `` custom<Space>(type($row)) attr-dict `:` type($result)";
+}
+
+def Program_MultiplyFragmentsOp : Program_Op<"multiply_fragments", [Pure, AllTypesMatch<["sum", "result"]>]> {
+  let summary = "the sums and the product of a matrix of 16 x 16 and one of 16 x 8";
+  let description = [{
+    `left` is of matrices of 8 x 8: rows 0 to 7 and 8 to 15 of columns 0 to 7, then of columns 8 to 15. `right` is of columns, as
+    if they were rows: steps 0 to 7, and 8 to 15. `sum` has, of 8 columns, elements 2 (t % 4) and the next one of row t / 4, then of
+    row t / 4 + 8. Products are exact, and sums f32.
+  }];
+  let constraints = ["TH3: `element` is f16 or bf16."];
+  let arguments = (ins VectorOfLengthAndType<[4], [I32]>:$left, VectorOfLengthAndType<[2], [I32]>:$right,
+    VectorOfLengthAndType<[4], [F32]>:$sum, TypeAttr:$element);
+  let results = (outs VectorOfLengthAndType<[4], [F32]>:$result);
+  let assemblyFormat = "$element $left `,` $right `,` $sum attr-dict `:` type($left) `,` type($right) `,` type($sum)";
+  let hasVerifier = 1;
+}
+
 #endif // HEDDLE_PROGRAM_THREADS_TD

@@ -285,6 +285,14 @@ func.func private @far(%x: f32) {
 
 // -----
 
+func.func private @floats(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32>) {
+  // expected-error @+1 {{'program.multiply_fragments' op TH3: fragments are of f16 or bf16, but these are of 'f32'}}
+  %x = program.multiply_fragments f32 %a, %b, %c : vector<4xi32>, vector<2xi32>, vector<4xf32>
+  return
+}
+
+// -----
+
 func.func private @nothing() {
   // expected-error @+1 {{'program.shared' op TH2: memory of a team is at least one byte, but is 0}}
   %x = program.shared 0

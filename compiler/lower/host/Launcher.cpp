@@ -11,25 +11,31 @@ namespace heddle::lower {
 
 static int64_t regionOf(graph::GroupOp group) { return group.getRegion().value_or(-1); }
 
+void Regions::findRegions(Block &block) {
+  std::map<std::tuple<int64_t, int64_t, int64_t>, SmallVector<graph::GroupOp>> groups;
+  for (auto group : block.getOps<graph::GroupOp>()) {
+    const Kernel &kernel = *kernels.at(group);
+    if (regionOf(group) >= 0 && kernel.phases.size() == 1 && !kernel.phases.front().isAlone &&
+        kernel.rows.empty())
+      groups[{regionOf(group), group.deviceNumber(), kernel.phases.front().threads}].push_back(
+          group);
+  }
+  for (auto &[key, members] : groups) {
+    SmallVector<graph::GroupOp> &most = regions[&block][std::get<0>(key)];
+    if (members.size() > most.size())
+      most = std::move(members);
+  }
+}
+
 SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
-  auto [known, isNew] = regions.try_emplace(group->getBlock());
-  if (isNew)
-    for (graph::GroupOp other : group->getBlock()->getOps<graph::GroupOp>())
-      if (const auto &phases = kernels.at(other)->phases;
-          regionOf(other) >= 0 && phases.size() == 1 && !phases.front().isAlone &&
-          kernels.at(other)->rows.empty())
-        known->second[regionOf(other)].push_back(other);
-  const SmallVector<graph::GroupOp> &members = known->second[regionOf(group)];
-  bool isOneOfThem = llvm::is_contained(members, group);
-  bool areOnOneDevice = llvm::all_equal(
-      llvm::map_range(members, [](graph::GroupOp each) { return each.deviceNumber(); }));
-  bool haveOneTeam = llvm::all_equal(llvm::map_range(
-      members, [&](graph::GroupOp each) { return kernels.at(each)->phases.front().threads; }));
+  if (regions.try_emplace(group->getBlock()).second)
+    findRegions(*group->getBlock());
+  const SmallVector<graph::GroupOp> &members = regions[group->getBlock()][regionOf(group)];
   int64_t words = 1 + members.size();
   for (graph::GroupOp member : members)
     words += kernels.at(member)->arguments.size();
   bool fits = !kernels.at(group)->space || words <= program::kMostDeviceWords;
-  return members.size() > 1 && isOneOfThem && areOnOneDevice && haveOneTeam && fits
+  return members.size() > 1 && llvm::is_contained(members, group) && fits
              ? members
              : SmallVector<graph::GroupOp>{group};
 }

@@ -16,16 +16,18 @@ using Kernels = std::map<mlir::Operation *, std::shared_ptr<Kernel>>;
 class Regions {
 public:
   explicit Regions(const Kernels &kernels) : kernels(kernels) {}
-  /// The groups of the region that one launch runs: those of one phase, when there are several;
-  /// otherwise the group alone.
+  /// The groups of the region that one launch runs: the most of one phase that have a device and a
+  /// team's size in common, when there are several; otherwise the group alone.
   llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group);
   const Kernel &kernelOf(graph::GroupOp group) const { return *kernels.at(group); }
   /// Slots that the launches of the model need at a time.
   int64_t argumentSlots(mlir::func::FuncOp model);
 
 private:
+  void findRegions(mlir::Block &block);
+
   const Kernels &kernels;
-  /// Regions of each block, by their number.
+  /// Groups of each block's regions, by their number, that one launch can run.
   llvm::DenseMap<mlir::Block *, std::map<int64_t, llvm::SmallVector<graph::GroupOp>>> regions;
 };
 

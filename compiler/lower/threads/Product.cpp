@@ -28,46 +28,35 @@ LogicalResult BlockProduct::prepare(ArrayRef<Value> wanted) {
 /// Larger tiles read less for each product, and smaller ones leave no processor idle: the one of
 /// the least time, where a tile of half the size takes more than half of the time.
 void BlockProduct::chooseTile() {
-  static constexpr struct {
-    TileSizes sizes;
-    int64_t depth;
-    double efficiency;
-  } kTiles[] = {{{128, 128, 8, 8}, 8, 1},
-                {{64, 64, 4, 4}, 16, 0.8},
-                {{32, 32, 4, 4}, 32, 0.5},
-                {{16, 64, 4, 4}, 32, 0.4},
-                {{64, 16, 4, 4}, 32, 0.4}};
   constexpr int64_t kThreadsOfProcessor = 2048;
   Operation *root = product->root;
   auto typical = [&](const Dim &size) { return graph::typicalSize(root, size); };
   double processors = std::max<int64_t>(1, kernel.machine.workers / kThreadsOfProcessor);
   double least = std::numeric_limits<double>::infinity();
-  for (const auto &candidate : kTiles) {
-    const TileSizes &wanted = candidate.sizes;
+  for (const TileForm &candidate : isShort ? fragmentTiles() : numberTiles()) {
     double tiles = double(typical(operands->matrices)) *
-                   llvm::divideCeil(typical(operands->rows), wanted.rows) *
-                   llvm::divideCeil(typical(operands->columns), wanted.columns / product->parts);
+                   llvm::divideCeil(typical(operands->rows), candidate.rows) *
+                   llvm::divideCeil(typical(operands->columns), candidate.columns / product->parts);
     double time =
-        std::ceil(tiles / processors) * wanted.rows * wanted.columns / candidate.efficiency;
-    if (time < least && wanted.columns % product->parts == 0) {
+        std::ceil(tiles / processors) * candidate.rows * candidate.columns / candidate.efficiency;
+    if (time < least && candidate.columns % product->parts == 0) {
       least = time;
-      sizes = wanted;
-      depth = candidate.depth;
+      form = candidate;
     }
   }
 }
 
 BlockProduct::Task BlockProduct::taskOf(Elements &e, Value number) {
   Code &code = kernel.code();
-  Value rowTiles = kernel.dim(operands->rows.ceilDiv(Dim(sizes.rows))),
+  Value rowTiles = kernel.dim(operands->rows.ceilDiv(Dim(form.rows))),
         columnTiles = kernel.dim(operands->columns.ceilDiv(Dim(partColumns())));
   Value rest = code.div(number, rowTiles);
   Task task;
-  task.firstRow = code.mul(code.rem(number, rowTiles), code.number(sizes.rows));
+  task.firstRow = code.mul(code.rem(number, rowTiles), code.number(form.rows));
   task.firstColumn = code.mul(code.rem(rest, columnTiles), code.number(partColumns()));
   task.matrix = code.div(rest, columnTiles);
-  task.left = slotsOf(code, *team, sizes.rows, depth, operands->isLeftAlongDepth);
-  task.right = slotsOf(code, *team, sizes.columns, depth, operands->isRightAlongDepth);
+  task.left = slotsOf(code, *team, form.rows, form.depth, operands->isLeftAlongDepth);
+  task.right = slotsOf(code, *team, form.columns, form.depth, operands->isRightAlongDepth);
   Value last = code.sub(kernel.dim(operands->rows), code.number(1));
   for (const Slot &slot : task.left) {
     Value row = code.min(code.add(task.firstRow, slot.line), last);
@@ -93,9 +82,9 @@ Value BlockProduct::guardedBy(Elements &e, Value isThere, llvm::function_ref<Val
 
 Values BlockProduct::load(Elements &e, const Task &task, Value step) {
   Code &code = kernel.code();
-  Value steps = kernel.dim(operands->length.ceilDiv(Dim(depth)));
+  Value steps = kernel.dim(operands->length.ceilDiv(Dim(form.depth)));
   Indices tap = operands->tapOf(e, code.div(step, steps));
-  Value first = code.mul(code.rem(step, steps), code.number(depth));
+  Value first = code.mul(code.rem(step, steps), code.number(form.depth));
   const Dim &length = operands->length;
   Operation *root = product->root;
   auto widened = [&](Value x, int64_t operand) {
@@ -104,7 +93,7 @@ Values BlockProduct::load(Elements &e, const Task &task, Value step) {
   Values values;
   for (auto [slot, place] : llvm::zip(task.left, task.rows)) {
     Value k = code.add(first, slot.step), row = code.add(task.firstRow, slot.line);
-    Value isThere = code.both(below(k, length, depth), below(row, operands->rows, sizes.rows));
+    Value isThere = code.both(below(k, length, form.depth), below(row, operands->rows, form.rows));
     values.push_back(guardedBy(
         e, isThere, [&, &place = place] { return widened(operands->left(e, place, tap, k), 0); }));
   }
@@ -113,7 +102,7 @@ Values BlockProduct::load(Elements &e, const Task &task, Value step) {
     Value k = code.add(first, slot.step), width = code.number(partColumns());
     Value column = code.add(task.firstColumn, code.rem(slot.line, width));
     Value isThere =
-        code.both(below(k, length, depth), below(column, operands->columns, partColumns()));
+        code.both(below(k, length, form.depth), below(column, operands->columns, partColumns()));
     Value whole =
         code.add(code.mul(code.div(slot.line, width), kernel.dim(operands->columns)), column);
     values.push_back(guardedBy(
@@ -125,24 +114,25 @@ Values BlockProduct::load(Elements &e, const Task &task, Value step) {
 /// Puts the elements of a piece into one of the two stages, a step after the other.
 void BlockProduct::keep(const Task &task, Values values, Value stage) {
   Code &code = kernel.code();
-  Value begin = code.mul(stage, code.number(pieceSize()));
-  auto put = [&](const Slot &slot, Value value, int64_t lines, int64_t offset) {
-    Value at = code.add(placeOf(code, slot, lines), code.number(offset));
-    code.store(sum, value, memory, code.add(begin, at));
+  Value begin = code.mul(stage, code.number(tile->pieceSize()));
+  auto put = [&](Value place, Value value) {
+    if (tile->element() != sum)
+      value = code.b.create<arith::TruncFOp>(code.loc, tile->element(), value);
+    code.store(tile->element(), value, memory, code.add(begin, place));
   };
   auto value = values.begin();
   for (const Slot &slot : task.left)
-    put(slot, *value++, sizes.rows, 0);
+    put(tile->leftPlace(slot), *value++);
   for (const Slot &slot : task.right)
-    put(slot, *value++, sizes.columns, leftSize());
+    put(tile->rightPlace(slot), *value++);
 }
 
 void BlockProduct::emitTile(Elements &e, const Task &task) {
   Code &code = kernel.code();
   Value zero = code.number(0), one = code.number(1);
-  Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(depth)));
+  Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(form.depth)));
   Values sums = tile->zeros();
-  SmallVector<Type> types(sums.size(), sum);
+  SmallVector<Type> types(sums.size(), sums.front().getType());
   sums = code.choose(
       code.less(zero, steps), types,
       [&] {
@@ -156,10 +146,10 @@ void BlockProduct::emitTile(Elements &e, const Task &task) {
           Elements::Scope scope(e);
           Value next = code.min(code.add(step, one), last);
           Values values = load(e, task, next);
-          Value piece = code.at(memory, sum,
-                                code.mul(code.rem(step, code.number(2)), code.number(pieceSize())));
-          Value right = code.at(piece, sum, code.number(leftSize()));
-          Values added = tile->multiply(piece, right, depth, carried);
+          Value stage = code.rem(step, code.number(2));
+          Value piece =
+              code.at(memory, tile->element(), code.mul(stage, code.number(tile->pieceSize())));
+          Values added = tile->multiply(piece, carried);
           keep(task, values, code.rem(code.add(step, one), code.number(2)));
           team->barrier();
           return added;
@@ -172,15 +162,15 @@ void BlockProduct::emitTile(Elements &e, const Task &task) {
 /// The results of the tile, some of its rows at a time: their sums go to where the operands were.
 void BlockProduct::emitResults(Elements &e, const Task &task, ValueRange sums) {
   Code &code = kernel.code();
-  int64_t rows = sizes.rows / tile->rowChunks();
-  for (int64_t chunk = 0; chunk < tile->rowChunks(); ++chunk) {
-    tile->put(memory, code.number(0), chunk, sums);
+  int64_t rows = form.rows / tile->passes();
+  for (int64_t pass = 0; pass < tile->passes(); ++pass) {
+    tile->put(memory, pass, sums);
     team->barrier();
     team->fold(e, code.number(0), code.number(rows * partColumns()), {}, [&](Value i, ValueRange) {
       Value width = code.number(partColumns());
       Value row = code.div(i, width), column = code.rem(i, width);
-      emitResult(e, task, code.add(row, code.number(chunk * rows)), column,
-                 code.add(code.mul(row, code.number(paddedLine(sizes.columns))), column));
+      emitResult(e, task, tile->rowOf(pass, row), column,
+                 code.add(code.mul(row, code.number(paddedLine(form.columns))), column));
       return Values();
     });
     team->barrier();
@@ -192,7 +182,7 @@ void BlockProduct::emitResult(Elements &e, const Task &task, Value line, Value c
   Code &code = kernel.code();
   Value row = code.add(task.firstRow, line);
   column = code.add(task.firstColumn, column);
-  Value isThere = code.both(below(row, operands->rows, sizes.rows),
+  Value isThere = code.both(below(row, operands->rows, form.rows),
                             below(column, operands->columns, partColumns()));
   auto emitThere = [&] {
     Elements::Scope scope(e);
@@ -229,25 +219,29 @@ void BlockProduct::emitResult(Elements &e, const Task &task, Value line, Value c
 }
 
 void BlockProduct::emit() {
-  kernel.beginPhase(sizes.threads());
-  team.emplace(kernel, sizes.threads());
+  int64_t threads = isShort ? threadsOfFragments(form) : threadsOfNumbers(form);
+  MLIRContext *context = sum.getContext();
+  kernel.beginPhase(threads);
+  team.emplace(kernel, threads);
   Elements e(kernel, group);
-  tile.emplace(kernel, *team, sum, sizes);
-  int64_t sums = paddedLine(sizes.columns) * (sizes.rows / tile->rowChunks());
-  memory = team->shared(sum, std::max(2 * pieceSize(), sums));
+  tile = isShort ? makeFragmentTile(kernel, *team, BFloat16Type::get(context), form)
+                 : makeNumberTile(kernel, *team, sum, form);
+  int64_t pieces = 2 * tile->pieceSize() * graph::bytesOf(tile->element()),
+          sums = paddedLine(form.columns) * (form.rows / tile->passes()) * graph::bytesOf(sum);
+  memory = team->shared(IntegerType::get(context, 8), std::max(pieces, sums));
   kernel.forEachTask([&](Value number) {
     Elements::Scope scope(e);
     emitTile(e, taskOf(e, number));
   });
-  Dim tasks = operands->matrices * operands->rows.ceilDiv(Dim(sizes.rows)) *
+  Dim tasks = operands->matrices * operands->rows.ceilDiv(Dim(form.rows)) *
               operands->columns.ceilDiv(Dim(partColumns()));
   Dim work = operands->matrices * operands->rows * operands->columns * Dim(product->parts) *
              operands->length * operands->taps;
   kernel.endPhase(tasks, work);
 }
 
-LogicalResult emitBlockProduct(KernelBuilder &kernel, Block *group, const Schedule &) {
-  BlockProduct blocks(kernel, group);
+LogicalResult emitBlockProduct(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  BlockProduct blocks(kernel, group, schedule);
   if (failed(blocks.prepare(llvm::to_vector(outputsOf(group)))))
     return failure();
   if (!kernel.isTrial)

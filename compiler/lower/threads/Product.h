@@ -6,6 +6,7 @@
 #ifndef HEDDLE_LOWER_THREADS_PRODUCT_H
 #define HEDDLE_LOWER_THREADS_PRODUCT_H
 
+#include "compiler/lower/Schedule.h"
 #include "compiler/lower/threads/Operands.h"
 #include "compiler/lower/threads/Tile.h"
 
@@ -13,7 +14,8 @@ namespace heddle::lower {
 
 class BlockProduct {
 public:
-  BlockProduct(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
+  BlockProduct(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
+      : kernel(kernel), group(group), isShort(schedule.isShort) {}
 
   /// Fails where no such product is what `results` follow from. Writes no code.
   mlir::LogicalResult prepare(llvm::ArrayRef<Value> results);
@@ -41,10 +43,7 @@ private:
   Value guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value);
 
   /// Columns of each part that a tile has.
-  int64_t partColumns() const { return sizes.columns / product->parts; }
-  /// Elements of a piece of both operands, and of that of the left one.
-  int64_t pieceSize() const { return leftSize() + paddedLine(sizes.columns) * depth; }
-  int64_t leftSize() const { return paddedLine(sizes.rows) * depth; }
+  int64_t partColumns() const { return form.columns / product->parts; }
 
   KernelBuilder &kernel;
   mlir::Block *group;
@@ -53,9 +52,9 @@ private:
   std::optional<ProductOperands> operands;
   std::optional<Team> team;
   Type sum;
-  TileSizes sizes;
-  int64_t depth; // of a step
-  std::optional<ThreadTile> tile;
+  const bool isShort; // factors are rounded to bf16
+  TileForm form;
+  std::unique_ptr<ProductTile> tile;
   Value memory; // of the block: two pieces, then the sums
 };
 

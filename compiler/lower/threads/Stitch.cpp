@@ -10,9 +10,9 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-LogicalResult emitBlockStitch(KernelBuilder &kernel, Block *group, const Schedule &) {
+LogicalResult emitBlockStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Value between = mechanism::betweenOf(mechanism::opsOf(*group));
-  BlockProduct product(kernel, group);
+  BlockProduct product(kernel, group, schedule);
   RowKernel rows(kernel, group);
   if (!between || failed(product.prepare(between)) || failed(rows.prepare(between)))
     return failure();

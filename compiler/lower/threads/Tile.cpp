@@ -93,4 +93,62 @@ void ThreadTile::forEach(ValueRange sums, llvm::function_ref<void(Value, Value, 
            sums[i * sizes.ofColumns + j]);
 }
 
+ArrayRef<TileForm> numberTiles() {
+  static constexpr TileForm kForms[] = {{128, 128, 8, 8, 8, 1},
+                                        {64, 64, 4, 4, 16, 0.8},
+                                        {32, 32, 4, 4, 32, 0.5},
+                                        {16, 64, 4, 4, 32, 0.4},
+                                        {64, 16, 4, 4, 32, 0.4}};
+  return kForms;
+}
+
+int64_t threadsOfNumbers(const TileForm &form) {
+  return form.rows / form.ofRows * (form.columns / form.ofColumns);
+}
+
+namespace {
+class NumberTile final : public ProductTile {
+public:
+  NumberTile(KernelBuilder &kernel, Team &team, Type sum, const TileForm &form)
+      : kernel(kernel), sum(sum), depth(form.depth),
+        tile(kernel, team, sum, {form.rows, form.columns, form.ofRows, form.ofColumns}) {}
+
+  Type element() const override { return sum; }
+  int64_t pieceSize() const override { return leftSize() + paddedLine(tile.sizes.columns) * depth; }
+  Value leftPlace(const Slot &slot) override {
+    return placeOf(kernel.code(), slot, tile.sizes.rows);
+  }
+  Value rightPlace(const Slot &slot) override {
+    Code &code = kernel.code();
+    return code.add(placeOf(code, slot, tile.sizes.columns), code.number(leftSize()));
+  }
+  Values zeros() override { return tile.zeros(); }
+  Values multiply(Value piece, ValueRange sums) override {
+    Code &code = kernel.code();
+    return tile.multiply(piece, code.at(piece, sum, code.number(leftSize())), depth, sums);
+  }
+  int64_t passes() const override { return tile.rowChunks(); }
+  void put(Value memory, int64_t pass, ValueRange sums) override {
+    tile.put(memory, kernel.code().number(0), pass, sums);
+  }
+  Value rowOf(int64_t pass, Value row) override {
+    Code &code = kernel.code();
+    return code.add(row, code.number(pass * tile.sizes.rows / passes()));
+  }
+
+private:
+  int64_t leftSize() const { return paddedLine(tile.sizes.rows) * depth; }
+
+  KernelBuilder &kernel;
+  Type sum;
+  int64_t depth;
+  ThreadTile tile;
+};
+} // namespace
+
+std::unique_ptr<ProductTile> makeNumberTile(KernelBuilder &kernel, Team &team, Type sum,
+                                            const TileForm &form) {
+  return std::make_unique<NumberTile>(kernel, team, sum, form);
+}
+
 } // namespace heddle::lower

@@ -61,6 +61,44 @@ private:
   Type sum;
 };
 
+/// A tile of a product in parts of some rows and columns, of which each thread has one, or each 32
+/// threads in step, with the share of the processors' speed that it reaches.
+struct TileForm {
+  int64_t rows, columns, ofRows, ofColumns, depth;
+  double efficiency;
+};
+
+/// The sums of a tile of a product, and pieces of its operands in shared memory: so many steps of
+/// the reduction at a time.
+class ProductTile {
+public:
+  virtual ~ProductTile() = default;
+
+  virtual Type element() const = 0;
+  /// Elements of a piece of both operands, and where a slot of each lies there.
+  virtual int64_t pieceSize() const = 0;
+  virtual Value leftPlace(const Slot &slot) = 0;
+  virtual Value rightPlace(const Slot &slot) = 0;
+  virtual Values zeros() = 0;
+  virtual Values multiply(Value piece, mlir::ValueRange sums) = 0;
+  /// Some of the rows are written to memory at a time, in padded lines.
+  virtual int64_t passes() const = 0;
+  virtual void put(Value memory, int64_t pass, mlir::ValueRange sums) = 0;
+  /// The row of the tile that comes `row`-th in a pass.
+  virtual Value rowOf(int64_t pass, Value row) = 0;
+};
+
+/// Tiles by multiplications and additions of numbers of any type.
+llvm::ArrayRef<TileForm> numberTiles();
+int64_t threadsOfNumbers(const TileForm &form);
+std::unique_ptr<ProductTile> makeNumberTile(KernelBuilder &kernel, Team &team, Type sum,
+                                            const TileForm &form);
+/// Tiles by products of fragments, of f16 or bf16; their sums are f32.
+llvm::ArrayRef<TileForm> fragmentTiles();
+int64_t threadsOfFragments(const TileForm &form);
+std::unique_ptr<ProductTile> makeFragmentTile(KernelBuilder &kernel, Team &team, Type element,
+                                              const TileForm &form);
+
 } // namespace heddle::lower
 
 #endif // HEDDLE_LOWER_THREADS_TILE_H

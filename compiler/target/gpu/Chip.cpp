@@ -38,6 +38,7 @@ program::Machine machineOf(const Chip &chip) {
   machine.l2Bytes = 40 << 20;
   machine.workers = chip.processors * kThreadsOfProcessor;
   machine.dot = program::Dot::Words;
+  machine.shortFloats = program::ShortFloats::Native;
   machine.device = machine.space = kSpace.str();
   machine.isPreferred = true;
   machine.rates = chip.rates;

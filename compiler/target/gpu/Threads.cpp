@@ -26,11 +26,11 @@ public:
       Value made;
       bool isKnown =
           TypeSwitch<Operation *, bool>(op)
-              .Case<program::RankOp, program::ShuffleOp, program::SharedOp, program::BarrierOp>(
-                  [&](auto op) {
-                    made = lower(b, op);
-                    return true;
-                  })
+              .Case<program::RankOp, program::ShuffleOp, program::SharedOp, program::BarrierOp,
+                    program::LoadFragmentsOp, program::MultiplyFragmentsOp>([&](auto op) {
+                made = lower(b, op);
+                return true;
+              })
               .Default(false);
       if (!isKnown)
         return;
@@ -104,6 +104,46 @@ private:
                                      ArrayRef<LLVM::GEPArg>{int32_t(sharedBytes)});
     sharedBytes += llvm::alignTo(op.getBytes(), kAlignment);
     return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), at);
+  }
+
+  /// The elements of a structure, as a vector.
+  Value vectorOf(OpBuilder &b, Location loc, Type element, Value structure) {
+    SmallVector<Value> elements;
+    for (int64_t i = 0; i < 4; ++i)
+      elements.push_back(b.create<LLVM::ExtractValueOp>(loc, element, structure, i));
+    return b.create<vector::FromElementsOp>(loc, VectorType::get({4}, element), elements);
+  }
+  static Type structureOf(OpBuilder &b, Type element) {
+    return LLVM::LLVMStructType::getLiteral(b.getContext(), SmallVector<Type>(4, element));
+  }
+
+  Value lower(OpBuilder &b, program::LoadFragmentsOp op) {
+    Location loc = op.getLoc();
+    Type pointer = LLVM::LLVMPointerType::get(b.getContext(), kSharedSpace), word = b.getI32Type();
+    Value row = b.create<LLVM::AddrSpaceCastOp>(loc, pointer, op.getRow());
+    Value loaded =
+        call(b, loc, "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16", structureOf(b, word), row);
+    return vectorOf(b, loc, word, loaded);
+  }
+
+  Value lower(OpBuilder &b, program::MultiplyFragmentsOp op) {
+    Location loc = op.getLoc();
+    bool isHalf = op.getElement().isF16();
+    SmallVector<Value> operands;
+    auto add = [&](Value vector, Type wanted) {
+      for (int64_t i = 0; i < cast<VectorType>(vector.getType()).getNumElements(); ++i) {
+        Value element = b.create<vector::ExtractOp>(loc, vector, i);
+        operands.push_back(wanted ? b.create<LLVM::BitcastOp>(loc, wanted, element) : element);
+      }
+    };
+    Type pair = isHalf ? Type(VectorType::get({2}, b.getF16Type())) : Type();
+    add(op.getLeft(), pair);
+    add(op.getRight(), pair);
+    add(op.getSum(), Type());
+    StringRef name =
+        isHalf ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16";
+    Type f32 = b.getF32Type();
+    return vectorOf(b, loc, f32, call(b, loc, name, structureOf(b, f32), operands));
   }
 
   StringRef declareShared() {
