@@ -1,6 +1,7 @@
 // Decoder: places of registers and variables, labels, calls.
 #include "emulator/decode/decoder.h"
 
+#include "emulator/decode/order.h"
 #include "emulator/machine/memory.h"
 
 #include <algorithm>
@@ -68,6 +69,7 @@ std::unique_ptr<Kernel> Decoder::decode(const Function &function) {
   for (uint32_t place : own.returns)
     kernel->code[place].target = static_cast<uint32_t>(kernel->code.size() - 1);
   resolve(own);
+  rank(*kernel);
   for (Instruction &each : kernel->code)
     each.operands = kernel->operands.data() + each.first;
   kernel->localBytes = static_cast<uint32_t>(alignedTo(kernel->localBytes, 16));

@@ -13,10 +13,10 @@ constexpr uint32_t kNowhere = ~uint32_t(0);
 
 void sortGroups(std::vector<Group> &groups) {
   std::sort(groups.begin(), groups.end(),
-            [](const Group &a, const Group &b) { return a.place > b.place; });
+            [](const Group &a, const Group &b) { return a.rank > b.rank; });
   size_t kept = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
-    if (kept && groups[kept - 1].place == groups[i].place)
+    if (kept && groups[kept - 1].rank == groups[i].rank)
       groups[kept - 1].mask |= groups[i].mask;
     else
       groups[kept++] = groups[i];
@@ -61,7 +61,7 @@ void Block::start(Warp &warp, unsigned index, unsigned threads) {
   warp.index = index;
   unsigned lanes = std::min(kLanes, threads - index * kLanes);
   warp.live = lanes == kLanes ? kAllLanes : (uint32_t(1) << lanes) - 1;
-  warp.groups = {{0, warp.live}};
+  warp.groups = {{0, warp.live, 0}};
   warp.clock[index] = 1;
   warp.local.resize(size_t(kernel.localBytes) * kLanes);
   warp.localShadow.resize(warp.local.size());
@@ -123,13 +123,18 @@ void Block::run() {
   }
 }
 
+Group Block::group(uint32_t from, uint32_t to, uint32_t mask) const {
+  const Instruction &target = kernel.code[to];
+  return {to, mask, target.rank > kernel.code[from].rank ? target.rank : target.again};
+}
+
 void Block::runWarp(Warp &warp, uint64_t quantum) {
   const Instruction *code = kernel.code.data();
   while (quantum && !warp.groups.empty()) {
     Group now = warp.groups.back();
-    uint32_t next = warp.groups.size() > 1 ? warp.groups[warp.groups.size() - 2].place : kNowhere;
-    bool isStraight = true;
-    for (; isStraight && quantum && now.place < next; --quantum) {
+    uint32_t next = warp.groups.size() > 1 ? warp.groups[warp.groups.size() - 2].rank : kNowhere;
+    bool isStraight = true, isBack = false;
+    for (; isStraight && !isBack && quantum && code[now.place].rank < next; --quantum) {
       const Instruction &i = code[now.place];
       uint32_t active = now.mask;
       if (i.guard >= 0) {
@@ -149,8 +154,10 @@ void Block::runWarp(Warp &warp, uint64_t quantum) {
       } else {
         isStraight = control(warp, i, now, active);
       }
+      isBack = i.isBeforeLoop && next != kNowhere;
     }
     if (isStraight) {
+      now.rank = isBack ? code[now.place].again : code[now.place].rank;
       warp.groups.back() = now;
       sortGroups(warp.groups);
     }
@@ -166,14 +173,14 @@ bool Block::control(Warp &warp, const Instruction &i, Group &now, uint32_t activ
   switch (i.flow) {
   case Flow::Branch:
     if (active == now.mask) {
-      bool isAlone = warp.groups.size() == 1;
+      uint32_t from = now.place;
       now.place = i.target;
-      if (isAlone)
+      if (warp.groups.size() == 1)
         return true;
-      warp.groups.back() = now;
+      warp.groups.back() = group(from, i.target, active);
     } else {
-      warp.groups.back() = {now.place + 1, now.mask & ~active};
-      warp.groups.push_back({i.target, active});
+      warp.groups.back() = group(now.place, now.place + 1, now.mask & ~active);
+      warp.groups.push_back(group(now.place, i.target, active));
     }
     break;
   case Flow::Table:
@@ -200,13 +207,14 @@ void Block::branchByTable(Warp &warp, const Instruction &i, const Group &now, ui
   const auto *index = warp.at<uint32_t>(i.operands[0]);
   warp.groups.pop_back();
   if (now.mask & ~active)
-    warp.groups.push_back({now.place + 1, now.mask & ~active});
+    warp.groups.push_back(group(now.place, now.place + 1, now.mask & ~active));
   for (uint32_t rest = active; rest; rest &= rest - 1) {
     unsigned lane = std::countr_zero(rest);
     if (index[lane] >= uint64_t(i.number))
       fail(warp, i, lane, kLaunchFailed,
            "branch to target " + std::to_string(index[lane]) + " of " + std::to_string(i.number));
-    warp.groups.push_back({kernel.tables[i.target + index[lane]], uint32_t(1) << lane});
+    warp.groups.push_back(
+        group(now.place, kernel.tables[i.target + index[lane]], uint32_t(1) << lane));
   }
 }
 
@@ -225,11 +233,11 @@ void Block::park(Warp &warp, const Instruction &i, Group &now, uint32_t active) 
   uint32_t mask = now.mask & ~active, after = now.place + 1;
   warp.groups.pop_back();
   if (mask)
-    warp.groups.push_back({after, mask});
+    warp.groups.push_back(group(now.place, after, mask));
   if (i.flow == Flow::Arrive) {
     arrived[barrier][0] += std::popcount(active);
     arrived[barrier][1] = count;
-    warp.groups.push_back({after, active});
+    warp.groups.push_back(group(now.place, after, active));
   } else {
     warp.parked.push_back({after, active, barrier, count});
   }
@@ -274,7 +282,7 @@ void Block::join(uint32_t barrier) {
     if (end == warp.parked.end())
       continue;
     for (auto each = end; each != warp.parked.end(); ++each)
-      warp.groups.push_back({each->place, each->mask});
+      warp.groups.push_back(group(each->place - 1, each->place, each->mask));
     warp.parked.erase(end, warp.parked.end());
     sortGroups(warp.groups);
     warp.clock = joined;

@@ -1,6 +1,6 @@
 // Block: runs one block of a launch, warp by warp, and checks each access.
 //
-// Lanes of a warp go by the smallest place in the code, so that they meet again after a branch.
+// Lanes of a warp that have parted go by the ranks of decode/order.h, so that they meet again.
 // Warps run in turn, or with a seed one at a time up to the next barrier, in random order.
 // Races are found by vector clocks: each word of memory keeps its last writer and reader.
 #pragma once
@@ -39,7 +39,7 @@ struct Launch {
 void runLaunch(Machine &machine, Launch launch);
 
 struct Group {
-  uint32_t place, mask;
+  uint32_t place, mask, rank;
 };
 
 /// Copy of cp.async that has not landed.
@@ -56,7 +56,7 @@ struct Parked {
 struct Warp {
   uint8_t *bases[2] = {};
   uint32_t index = 0, live = 0;
-  std::vector<Group> groups; // the last one runs; its place is the smallest
+  std::vector<Group> groups; // the last one runs; its rank is the smallest
   std::vector<Parked> parked;
   std::array<uint32_t, kLanes> commits{};
   std::vector<Copy> copies;
@@ -108,6 +108,8 @@ private:
   void start(Warp &warp, unsigned index, unsigned threads);
   void preset(Warp &warp, unsigned threads);
   void runWarp(Warp &warp, uint64_t quantum);
+  /// Lanes that go from one place to another.
+  Group group(uint32_t from, uint32_t to, uint32_t mask) const;
   bool control(Warp &warp, const Instruction &i, Group &now, uint32_t active);
   void branchByTable(Warp &warp, const Instruction &i, const Group &now, uint32_t active);
   void park(Warp &warp, const Instruction &i, Group &now, uint32_t active);
