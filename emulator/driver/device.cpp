@@ -31,7 +31,7 @@ static void initialize(State &state) {
   for (unsigned i = 0; i < state.settings.devices; ++i) {
     auto made = std::make_unique<Device>();
     made->ordinal = static_cast<int>(i);
-    made->memory = std::make_unique<Memory>(state.settings.memory, state.settings.hasRaces);
+    made->memory = std::make_unique<Memory>(state.settings.memory, state.settings.hasRaces, i);
     made->machine.memory = made->memory.get();
     made->machine.hasRaces = state.settings.hasRaces;
     made->machine.isSeeded = state.settings.isSeeded;
@@ -189,6 +189,7 @@ static Device *contextOf(void *context) {
 EMULATED int cuCtxPushCurrent_v2(void *context) {
   return guarded("cuCtxPushCurrent_v2", Needs::Initialized, [&]() -> int {
     contexts().push_back(contextOf(context));
+    ++State::get().pushed;
     return Success;
   });
 }
@@ -200,6 +201,7 @@ EMULATED int cuCtxPopCurrent_v2(void **context) {
     if (context)
       *context = contexts().back();
     contexts().pop_back();
+    --State::get().pushed;
     return Success;
   });
 }
@@ -207,10 +209,11 @@ EMULATED int cuCtxPopCurrent_v2(void **context) {
 EMULATED int cuCtxSetCurrent(void *context) {
   return guarded("cuCtxSetCurrent", Needs::Initialized, [&]() -> int {
     Device *found = context ? contextOf(context) : nullptr;
+    State &state = State::get();
     if (!contexts().empty())
-      contexts().pop_back();
+      contexts().pop_back(), --state.pushed;
     if (found)
-      contexts().push_back(found);
+      contexts().push_back(found), ++state.pushed;
     return Success;
   });
 }

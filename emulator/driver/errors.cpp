@@ -39,7 +39,8 @@ constexpr Row kRows[] = {
     {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "operation depends on the legacy stream"},
     {907, "CUDA_ERROR_CAPTURED_EVENT", "operation not permitted on a captured event"},
     {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "capture was begun by another thread"},
-    {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed"}};
+    {910, "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graph update was not performed"},
+    {999, "CUDA_ERROR_UNKNOWN", "unknown error"}};
 
 const Row *find(int result) {
   for (const Row &each : kRows)

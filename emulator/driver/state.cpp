@@ -185,21 +185,32 @@ void State::waitInCapture(Stream &stream, Event &event) {
       stream.tails.push_back(each);
 }
 
+std::map<std::string, uint64_t> State::heldBy(const Device &device) const {
+  std::map<std::string, uint64_t> held;
+  for (const auto &each : allocated)
+    held["allocations"] += each.second == &device;
+  for (const auto &each : modules.all)
+    held["modules"] += each.first->device == &device;
+  for (const auto &each : streams.all)
+    held["streams"] += each.first->device == &device;
+  if (devices.size() == 1) { // of several, these are of none
+    held["events"] = events.all.size();
+    held["graphs"] = graphs.all.size();
+    held["executables"] = executables.all.size();
+    for (const auto &[host, range] : pinned)
+      held["pinned ranges"] += range.second;
+  }
+  return held;
+}
+
 void State::reportLeaks(Device &device) {
   std::string text;
-  auto note = [&](size_t count, const char *what) {
+  for (const auto &[what, count] : heldBy(device)) {
     if (count)
       text += (text.empty() ? "" : ", ") + std::to_string(count) + " " + what;
-    counts[std::string("leaked_") + what] = count;
-  };
-  note(static_cast<size_t>(std::count_if(allocated.begin(), allocated.end(),
-                                         [&](auto &each) { return each.second == &device; })),
-       "allocations");
-  note(modules.all.size(), "modules");
-  note(streams.all.size(), "streams");
-  note(events.all.size(), "events");
-  note(graphs.all.size(), "graphs");
-  note(executables.all.size(), "executables");
+    if (!device.lost) // where nothing can be freed
+      counts["leaked"] += count;
+  }
   if (!text.empty())
     log("not freed when the context ends: " + text, false);
 }
@@ -236,10 +247,13 @@ std::string State::report() {
   };
   for (const auto &[name, value] : counts)
     add(name, value);
-  uint64_t alive = 0, bytes = 0, peak = 0;
+  uint64_t alive = 0, bytes = 0, peak = 0, live = pushed;
   std::array<uint64_t, size_t(Class::Count)> executed{}, lanes{};
   for (const auto &device : devices) {
     alive += device->memory->count();
+    live += static_cast<uint64_t>(device->retained);
+    for (const auto &[what, count] : heldBy(*device))
+      live += count;
     bytes += device->memory->used();
     peak += device->memory->peak();
     for (size_t i = 0; i < executed.size(); ++i) {
@@ -247,6 +261,7 @@ std::string State::report() {
       lanes[i] += device->machine.lanes[i];
     }
   }
+  add("live", live);
   add("allocations", alive);
   add("bytes", bytes);
   add("peak_bytes", peak);
@@ -275,10 +290,19 @@ Device &current() {
   return *contexts().back();
 }
 
+/// Functions that give something back, even where they return what was wrong with earlier work.
+static bool isRelease(const std::string &name) {
+  for (const char *part : {"Free", "Destroy", "Release", "Unload", "PopCurrent"})
+    if (name.find(part) != name.npos)
+      return true;
+  return false;
+}
+
 int guarded(const char *name, Needs needs, const std::function<int()> &body) {
   State &state = State::get();
   std::lock_guard lock(state.mutex);
   uint64_t call = ++state.calls[name];
+  int code = 0;
   auto [first, last] = state.settings.failures.equal_range(name);
   for (auto each = first; each != last; ++each)
     if (each->second.call == call) {
@@ -286,14 +310,17 @@ int guarded(const char *name, Needs needs, const std::function<int()> &body) {
                 false);
       if (each->second.code >= 700 && each->second.code < 800 && !contexts().empty())
         contexts().back()->lost = each->second.code;
-      return each->second.code;
+      code = each->second.code;
     }
+  if (code && !isRelease(name))
+    return code;
   try {
     if (needs != Needs::Nothing && !state.isInitialized)
       return NotInitialized;
     if (needs == Needs::Context && current().lost)
       return current().lost;
-    return body();
+    int result = body();
+    return code ? code : result;
   } catch (const Refusal &refusal) {
     return refusal.result;
   } catch (const Fault &fault) {

@@ -125,6 +125,7 @@ public:
   std::map<uintptr_t, std::pair<size_t, bool>> pinned; // bytes, whether allocated here
   std::map<std::string, uint64_t> counts, calls;
   std::string lastFault;
+  uint64_t pushed = 0; // contexts, by all threads
 
   void log(const std::string &text, bool isAlways);
   /// Stream of a handle; throws Refusal.
@@ -138,6 +139,8 @@ public:
   /// Refuses what captures forbid, which invalidates them.
   void forbidInCapture();
   void waitInCapture(Stream &stream, Event &event);
+  /// Counts by kind of what has to be freed before the context ends.
+  std::map<std::string, uint64_t> heldBy(const Device &device) const;
   void reportLeaks(Device &device);
   /// Frees all that belongs to a context, and forgets what was wrong with it.
   void dropContext(Device &device);

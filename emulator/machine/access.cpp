@@ -88,7 +88,7 @@ uint8_t *Block::access(Warp &warp, const Instruction &i, unsigned lane, Space sp
 uint8_t *Block::global(Warp &warp, const Instruction &i, unsigned lane, uint64_t address,
                        unsigned bytes, Access kind) {
   Memory &memory = *machine.memory;
-  if (address - kGlobalBase > memory.span() - bytes || address % bytes ||
+  if (address - memory.base > memory.span() - bytes || address % bytes ||
       !isAllowed(memory.shadow(address), bytes, kind))
     failGlobal(warp, i, lane, address, bytes, kind);
   if (machine.hasRaces)
@@ -99,7 +99,7 @@ uint8_t *Block::global(Warp &warp, const Instruction &i, unsigned lane, uint64_t
 void Block::failGlobal(Warp &warp, const Instruction &i, unsigned lane, uint64_t address,
                        unsigned bytes, Access kind) const {
   std::string access = what(kind, bytes, "global", address), where;
-  bool isInside = address - kGlobalBase <= machine.memory->span() - bytes;
+  bool isInside = address - machine.memory->base <= machine.memory->span() - bytes;
   uint64_t bad = address;
   uint8_t all = Allocated | Writable;
   if (isInside) {

@@ -11,7 +11,6 @@ namespace heddle::emulator {
 namespace {
 
 constexpr uint64_t kRedZone = 512, kAlignment = 512, kPage = 4096;
-constexpr uint64_t kMostReach = uint64_t(1) << 38;
 
 std::string hex(uint64_t value) {
   char text[32];
@@ -37,9 +36,10 @@ void Reserved::drop(uint64_t offset, uint64_t bytes) {
     madvise(begin + first, last - first, MADV_DONTNEED);
 }
 
-Memory::Memory(uint64_t capacity, bool hasRaces)
-    : most(capacity), reach(std::min(std::max(capacity * 4, capacity + (1 << 20)), kMostReach)),
-      content(reach), shadows(reach), races(hasRaces ? reach * 4 : 0) {}
+Memory::Memory(uint64_t capacity, bool hasRaces, unsigned ordinal)
+    : base(kGlobalBase + ordinal * kMostReach), most(capacity),
+      reach(std::min(std::max(capacity * 4, capacity + (1 << 20)), kMostReach)), content(reach),
+      shadows(reach), races(hasRaces ? reach * 4 : 0) {}
 
 uint64_t Memory::allocate(uint64_t bytes, const std::string &name, bool isOpen) {
   std::lock_guard lock(mutex);
@@ -54,17 +54,17 @@ uint64_t Memory::allocate(uint64_t bytes, const std::string &name, bool isOpen) 
     auto found = std::find_if(allocations.begin(), allocations.end(), fits);
     if (found == allocations.end())
       return 0;
-    offset = found->first - kGlobalBase;
+    offset = found->first - base;
     allocations.erase(found);
   } else {
     top += need;
   }
-  allocations[kGlobalBase + offset] = {bytes, name, false};
+  allocations[base + offset] = {bytes, name, false};
   alive += bytes;
   highest = std::max(highest, alive);
   if (isOpen)
     memset(shadows.data() + offset, Allocated | Writable, bytes);
-  return kGlobalBase + offset;
+  return base + offset;
 }
 
 void Memory::open(uint64_t address) {
@@ -78,7 +78,7 @@ bool Memory::close(uint64_t address) {
   auto found = allocations.find(address);
   if (found == allocations.end() || found->second.isFreed)
     return false;
-  uint64_t bytes = found->second.bytes, offset = address - kGlobalBase;
+  uint64_t bytes = found->second.bytes, offset = address - base;
   memset(shadow(address), 0, bytes);
   content.drop(offset, bytes);
   shadows.drop(offset, bytes);

@@ -23,7 +23,8 @@ struct Allocation {
 };
 
 /// Ranges of generic addresses.
-constexpr uint64_t kGlobalBase = uint64_t(0x7) << 40;
+constexpr uint64_t kGlobalBase = uint64_t(0x7) << 40; // of the first device
+constexpr uint64_t kMostReach = uint64_t(1) << 38;    // addresses of each
 constexpr uint64_t kSharedBase = uint64_t(0x1) << 32;
 constexpr uint64_t kLocalBase = uint64_t(0x2) << 32;
 constexpr uint64_t kParameterBase = uint64_t(0x3) << 32;
@@ -47,7 +48,8 @@ private:
 
 class Memory {
 public:
-  explicit Memory(uint64_t capacity, bool hasRaces);
+  Memory(uint64_t capacity, bool hasRaces, unsigned ordinal);
+  const uint64_t base;
 
   /// Address of a new allocation, 0 when memory is spent. Without `isOpen` it may not be used
   /// before open().
@@ -63,10 +65,10 @@ public:
   /// Whether all bytes are allocated.
   bool holds(uint64_t address, uint64_t bytes) const;
 
-  uint8_t *bytes(uint64_t address) const { return content.data() + (address - kGlobalBase); }
-  uint8_t *shadow(uint64_t address) const { return shadows.data() + (address - kGlobalBase); }
+  uint8_t *bytes(uint64_t address) const { return content.data() + (address - base); }
+  uint8_t *shadow(uint64_t address) const { return shadows.data() + (address - base); }
   uint64_t *racers(uint64_t address) const {
-    return reinterpret_cast<uint64_t *>(races.data() + (address - kGlobalBase) / 4 * 16);
+    return reinterpret_cast<uint64_t *>(races.data() + (address - base) / 4 * 16);
   }
   void markWritten(uint64_t address, uint64_t bytes);
 

@@ -106,6 +106,22 @@ TEST_F(Checks, barriers) {
   EXPECT_EQ(run("setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nbar.sync 0;\nA:\n", "", 32), 0);
 }
 
+TEST_F(Checks, lanes_meet_again_before_barriers) {
+  std::string early =
+      "mov.u32 %r1, 0;\nsetp.lt.u32 %p1, %r0, 7;\nbra.uni HEAD;\nLATCH:\n"
+      "bar.sync 0;\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p2, %r1, 3;\n@%p2 bra HEAD;\n"
+      "bra.uni END;\nHEAD:\n@%p1 bra LATCH;\nmov.u32 %r2, 1;\nbra.uni LATCH;\nEND:\n";
+  EXPECT_EQ(run(early), 0) << fault();
+  std::string waysBack = "mov.u32 %r1, 0;\nsetp.lt.u32 %p1, %r0, 7;\nHEAD:\nbar.sync 0;\n"
+                         "add.u32 %r1, %r1, 1;\nsetp.ge.u32 %p2, %r1, 3;\n@%p2 bra END;\n"
+                         "@%p1 bra HEAD;\nmov.u32 %r2, 1;\nbra.uni HEAD;\nEND:\nbar.sync 0;\n";
+  EXPECT_EQ(run(waysBack), 0) << fault();
+  std::string some = "mov.u32 %r1, %r0;\nHEAD:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p1, %r1, 40;\n"
+                     "@%p1 bra HEAD;\nbar.sync 0;\n"; // by turns of different numbers
+  EXPECT_EQ(run(some), 0) << fault();
+  finds(719, "a part of a warp", changed(waysBack, "@%p2 bra END", "@%p1 bra END"));
+}
+
 TEST_F(Checks, warps) {
   finds(719, "is not there",
         "setp.lt.u32 %p1, %r0, 7;\n@%p1 bra A;\nshfl.sync.down.b32 %r1, %r0, 1, 31, -1;\nbra B;\n"

@@ -200,6 +200,26 @@ TEST(Environment, failures_are_injected) {
   inProcess("fail=cuMemAlloc_v2:2:2+cuCtxSynchronize:1:719", body, "call 2 fails as was asked");
 }
 
+TEST(Environment, what_is_to_be_freed_is_counted) {
+  auto body = [] {
+    uint64_t made, kept;
+    void *stream, *host;
+    begin();
+    cuMemAlloc_v2(&made, 4), cuMemAlloc_v2(&kept, 4);
+    cuStreamCreate(&stream, 1), cuMemHostAlloc(&host, 4, 0);
+    std::string text(1 << 16, 0);
+    auto reports = [&](const char *part) {
+      heddleEmulatedCudaReport(text.data(), text.size());
+      return text.find(part) != text.npos;
+    };
+    bool isGood = reports("\"live\": 6,"); // with the context, which is pushed
+    isGood &= cuMemFree_v2(made) == 1 && reports("\"live\": 5,");
+    cuStreamDestroy_v2(stream), cuCtxPopCurrent_v2(nullptr), cuDevicePrimaryCtxRelease_v2(0);
+    leave(isGood && reports("\"leaked\": 2, ") && reports("\"live\": 0,"));
+  };
+  inProcess("fail=cuMemFree_v2:1:1", body, "not freed.*1 allocations, 1 pinned ranges");
+}
+
 TEST(Environment, chip_and_unknown_keys) {
   auto body = [] {
     int major = 0, minor = 0;

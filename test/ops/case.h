@@ -102,6 +102,10 @@ struct Case {
   bool needsMatrices = false;                     // for that; without such registers they are not
 };
 using Cases = std::vector<Case>;
+/// All cases, and of each op the one of the fewest ops.
+Cases allCases();
+Cases smallestCases();
+
 /// The case, and the same where the model takes its weights.
 void addBoth(Cases &cases, Case one);
 

@@ -1,10 +1,8 @@
 /* kernels.c: kernels as the compiler writes them (heddle_device_kernel_t), in C that clang makes
  * PTX of. SPDX-License-Identifier: Apache-2.0 */
-#ifdef __NVPTX__
 #define KERNEL __attribute__((nvptx_kernel)) void
 #define GLOBAL __attribute__((address_space(1)))
 extern __attribute__((address_space(3))) float tile[];
-#endif
 #define FLOATS(address) ((GLOBAL float *)(address))
 
 static long threadNumber(void) {

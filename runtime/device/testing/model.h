@@ -1,5 +1,5 @@
 // model.h: a model with a device, written by hand as the compiler would write it, and processes in
-// which the driver is driver.c. SPDX-License-Identifier: Apache-2.0
+// which the driver is the emulated one. SPDX-License-Identifier: Apache-2.0
 #ifndef HEDDLE_DEVICE_TESTING_MODEL_H
 #define HEDDLE_DEVICE_TESTING_MODEL_H
 
@@ -43,7 +43,7 @@ inline const std::string &kernelText() {
 }
 
 /// Text that `work` returns in a process of its own: a process opens one driver, and it reads its
-/// settings once. `driver`: instead of driver.c.
+/// settings once. `driver`: instead of the emulated one.
 inline std::string inChild(const std::string &settings, const std::function<std::string()> &work,
                            const std::string &driver = beside(DRIVER)) {
   int ends[2];
@@ -54,7 +54,7 @@ inline std::string inChild(const std::string &settings, const std::function<std:
   if (child == 0) {
     close(ends[0]);
     setenv(HEDDLE_CUDA_VARIABLE, driver.c_str(), 1);
-    setenv("HEDDLE_TEST_DRIVER", settings.c_str(), 1);
+    setenv("HEDDLE_EMULATED_CUDA", settings.c_str(), 1);
     std::string text = work();
     for (size_t at = 0; at < text.size();) {
       ssize_t written = write(ends[1], text.data() + at, text.size() - at);
@@ -75,20 +75,21 @@ inline std::string inChild(const std::string &settings, const std::function<std:
   return text;
 }
 
-/// A number of the driver of tests's report, as "launches"; -1 where it has none.
+/// A number of the emulated driver's report, as "launches"; 0 where it has none.
 inline int64_t reported(const std::string &name) {
   void *driver = dlopen(getenv(HEDDLE_CUDA_VARIABLE), RTLD_NOW | RTLD_NOLOAD);
-  auto *report =
-      driver ? reinterpret_cast<void (*)(char *, size_t)>(dlsym(driver, "heddleTestDriverReport"))
-             : nullptr;
+  void *symbol = driver ? dlsym(driver, "heddleEmulatedCudaReport") : nullptr;
   char text[1 << 16] = "";
-  if (report)
-    report(text, sizeof text);
+  if (symbol)
+    reinterpret_cast<size_t (*)(char *, size_t)>(symbol)(text, sizeof text);
   if (driver)
     dlclose(driver);
   const char *found = std::strstr(text, ("\"" + name + "\"").c_str());
-  return found ? std::strtoll(found + name.size() + 3, nullptr, 10) : -1;
+  return found ? std::strtoll(found + name.size() + 3, nullptr, 10) : 0;
 }
+
+/// Whether all that was asked of the driver was given back.
+inline bool isAllReleased() { return reported("live") + reported("leaked") == 0; }
 
 enum Kernel { SHIFT, CHECK, TWICE, MIRROR };
 constexpr int64_t kLimit = 1000;
