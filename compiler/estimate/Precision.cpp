@@ -14,13 +14,25 @@ using namespace mlir;
 
 namespace heddle::estimate {
 
+/// A kind of product that threads compute with f32 alone; "" for any other.
+static std::string whyNotInThreads(const mechanism::Mechanism &mechanism, mechanism::Ops ops) {
+  bool hasOneRow = llvm::any_of(ops, [](Operation *op) {
+    auto matmul = dyn_cast<graph::MatmulOp>(op);
+    return matmul && graph::dimsOf(matmul)[graph::rankOf(matmul) - 2].isConstant(1);
+  });
+  return &mechanism == &mechanism::kAttention ? "attention"
+         : hasOneRow                          ? "products of a single row"
+                                              : "";
+}
+
 std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops ops,
                         const program::Machine &machine) {
   if (machine.shortFloats == program::ShortFloats::None)
     return "the target multiplies no bf16; '--math bf16-emulated' computes such products with "
            "instructions of f32";
-  if (machine.form == program::Form::Threads && &mechanism == &mechanism::kAttention)
-    return "device '" + machine.device + "' has no attention of bf16";
+  if (machine.form == program::Form::Threads)
+    if (std::string why = whyNotInThreads(mechanism, ops); !why.empty())
+      return "device '" + machine.device + "' has no " + why + " of bf16";
   bool isRounded = llvm::any_of(ops, [](Operation *op) {
     auto matmul = dyn_cast<graph::MatmulOp>(op);
     return matmul && matmul.getBlock();

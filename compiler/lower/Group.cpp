@@ -29,16 +29,24 @@ static LogicalResult emitThreads(KernelBuilder &kernel, Block *group, const Sche
   return success();
 }
 
-/// A product by blocks; one that rounds rows in blocks, or has a single row for each matrix, by
-/// threads that have an element each.
+/// A product by blocks; on devices without such, and where it rounds rows in blocks or has a single
+/// row for each matrix, by threads that have an element each.
 static LogicalResult emitProduct(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   auto isSmall = [](Operation &op) {
     auto product = dyn_cast<graph::MatmulOp>(op);
     return product &&
            (product.getBlock() || graph::dimsOf(product)[graph::rankOf(product) - 2].isConstant(1));
   };
-  bool isByElement = llvm::any_of(*group, isSmall);
+  bool isByElement = kernel.machine.mostThreads == 1 || llvm::any_of(*group, isSmall);
   return (isByElement ? emitThreads : emitBlockProduct)(kernel, group, schedule);
+}
+
+/// Refuses what only threads of a block can do together.
+template <Emit emit>
+static LogicalResult byBlocks(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
+  if (kernel.machine.mostThreads == 1)
+    return kernel.refuse("threads of device '" + kernel.machine.device + "' share no memory");
+  return emit(kernel, group, schedule);
 }
 
 using program::Form;
@@ -70,8 +78,8 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kContraction, Form::Threads, emitProduct},
     {&mechanism::kNarrowConv, Form::Threads, emitProduct},
     {&mechanism::kWinograd, Form::Threads, emitProduct},
-    {&mechanism::kStitch, Form::Threads, emitBlockStitch},
-    {&mechanism::kAttention, Form::Threads, emitBlockAttention},
+    {&mechanism::kStitch, Form::Threads, byBlocks<emitBlockStitch>},
+    {&mechanism::kAttention, Form::Threads, byBlocks<emitBlockAttention>},
     {&mechanism::kWindow, Form::Threads, emitThreads},
     {&mechanism::kFilterGradient, Form::Threads, emitThreads},
 };

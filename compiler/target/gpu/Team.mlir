@@ -70,3 +70,38 @@ func.func @heddle_program_run(%run: !program.ptr) -> i32 {
   %status = program.status %run
   return %status : i32
 }
+
+// -----
+
+// Fragments of bf16: words as they are, and of f16: pairs.
+// CHECK: .visible .entry multiply_0(
+// CHECK: ldmatrix.sync.aligned.m8n8.x4.shared.b16
+// CHECK: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
+// CHECK: mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+func.func private @multiply.0(%args: !program.ptr, %begin: i64, %end: i64, %scratch: !program.ptr<"cuda">)
+    attributes {program.words = 2, program.threads = 64} {
+  %x = program.argument %args[1] : !program.ptr<"cuda">
+  %memory = program.shared 1024 in "cuda"
+  %rank = program.rank
+  %place = program.at %memory in "cuda"[%rank] : f32
+  %zero = arith.constant 0.0 : f32
+  program.store %zero, %place in "cuda" align 4 : f32
+  program.barrier
+  %left = program.load_fragments %memory in "cuda" : vector<4xi32>
+  %right = vector.extract_strided_slice %left {offsets = [2], sizes = [2], strides = [1]} : vector<4xi32> to vector<2xi32>
+  %none = arith.constant dense<0.0> : vector<4xf32>
+  %short = program.multiply_fragments bf16 %left, %right, %none : vector<4xi32>, vector<2xi32>, vector<4xf32>
+  %half = program.multiply_fragments f16 %left, %right, %short : vector<4xi32>, vector<2xi32>, vector<4xf32>
+  %first = vector.extract %half[0] : f32 from vector<4xf32>
+  %to = program.at %x in "cuda"[%rank] : f32
+  program.store %first, %to in "cuda" align 4 : f32
+  return
+}
+func.func @heddle_program_run(%run: !program.ptr) -> i32 {
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i64
+  %args = program.array 2
+  program.launch @multiply.0(%run, %args, %one, %none)
+  %status = program.status %run
+  return %status : i32
+}
