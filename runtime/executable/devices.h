@@ -12,6 +12,9 @@ extern "C" {
 /* Memory of a device that is there for the whole run. */
 enum { HEDDLE_DEVICE_ARENA, HEDDLE_DEVICE_WEIGHTS };
 
+/* Words of `args` that a kernel may have: with the other parameters they are 4 KiB at most. */
+enum { HEDDLE_MOST_WORDS = 508 };
+
 /* A kernel of a device: a function of its images. Its parameters are the words of `args` as one
  * array by value, where word 0 is the run's heddle_device_failure_t; the number of tasks (i64); the
  * memory of all workers (a pointer); and the bytes of it that one worker has (i64). */
