@@ -66,8 +66,8 @@ struct Instruction {
   uint32_t target = 0; // a branch's, or the first of a table in Kernel::tables
   int64_t number = 0;  // added to an address; a count
   uint32_t line = 0;
-  // Lanes that have parted run by the smallest rank; `again` is that of those that have come back to
-  // the first instruction of a loop: after all others that are in it.
+  // Lanes that have parted run by the smallest rank; `again` is that of those that have come back
+  // to the first instruction of a loop: after all others that are in it.
   uint32_t rank = 0, again = 0;
   bool isBeforeLoop = false;         // what follows it is such an instruction, and before it
   const Operand *operands = nullptr; // into the kernel's list, when that is complete
