@@ -102,9 +102,6 @@ struct DeviceImage {
   bool isText = true;
 };
 
-/// Words of arguments that a kernel of a device may have: 4 KiB with what is beside them.
-inline constexpr int64_t kMostDeviceWords = 500;
-
 /// A kernel of a device, as heddle_device_kernel_t.
 struct DeviceKernel {
   std::string name, group;

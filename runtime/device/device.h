@@ -13,11 +13,7 @@ extern "C" {
 /* Names the kind of device whose form of an artefact is to run: "cpu", or "cuda". */
 #define HEDDLE_DEVICE_VARIABLE "HEDDLE_DEVICE"
 
-enum {
-  HEDDLE_MOST_DEVICES = 16,
-  HEDDLE_MOST_THREADS = 1024,
-  HEDDLE_MOST_WORDS = 508 /* 4 KiB with the others */
-};
+enum { HEDDLE_MOST_DEVICES = 16, HEDDLE_MOST_THREADS = 1024 };
 
 /* One GPU. Device i of an executable is the driver's device i. */
 typedef struct heddle_gpu {

@@ -12,6 +12,9 @@ extern "C" {
 /* Memory of a device that is there for the whole run. */
 enum { HEDDLE_DEVICE_ARENA, HEDDLE_DEVICE_WEIGHTS };
 
+/* Words of `args` that a kernel may have: with the other parameters they are 4 KiB at most. */
+enum { HEDDLE_MOST_WORDS = 508 };
+
 /* Most threads of a worker that shares its block with others. */
 enum { HEDDLE_WARP = 32 };
 

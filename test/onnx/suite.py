@@ -92,6 +92,11 @@ def backend_of(mode, options):
     if options.pop("emulated", False):
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
         from emulator import EmulatedBackend as base
+    if options.pop("device", False):
+        sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
+        import gpu
+        os.environ["HEDDLE_CUDA_DRIVER"] = str(gpu.DRIVER)
+        options |= {"target": "cuda", "plan": gpu.ALL_GROUPS}
 
     class Constant:
         def __init__(self, model):
@@ -305,7 +310,7 @@ def run(mode, options=None, match="", jobs=None, log=lambda record: None):
 
     tests = tests_of(HeddleBackend, mode)
     kinds = {name: kind_of(test) for name, test in tests.items() if re.search(match, name)}
-    if (options or {}).get("emulated"):  # whole networks would take minutes
+    if {"emulated", "device"} & set(options or {}):  # whole networks would take minutes
         kinds = {name: kind for name, kind in kinds.items() if kind != "Real"}
     queue, results = collections.deque(sorted(kinds)), {}
     workers = [
@@ -326,6 +331,8 @@ def main():
     parser.add_argument("--target", default="host")
     parser.add_argument("--qemu", nargs="?", const="max", metavar="CPU",
                         help="run what is compiled for aarch64 on this CPU of qemu-aarch64")
+    parser.add_argument("--device", action="store_true", help="run all groups that a device takes "
+                        "on that of the emulated CUDA driver")
     parser.add_argument("--opt-level", type=int, help="of LLVM; 0 makes the least effort")
     parser.add_argument("--jobs", type=int)
     parser.add_argument("--json", help="where the results go")
@@ -338,6 +345,8 @@ def main():
     options = {"target": arguments.target, "threads": 1}
     if arguments.qemu:
         options |= {"emulated": True, "cpu": arguments.qemu}
+    if arguments.device:
+        options["device"] = True
     if arguments.opt_level is not None:
         options["opt_level"] = arguments.opt_level
 

@@ -221,5 +221,19 @@ TEST_F(Devices, areNamedWhereAPlanNamesOneThatThereIsNot) {
       << message;
 }
 
+TEST(Sanitized, codeIsTheHostsAlone) {
+  target::Request request;
+  request.isSanitized = true;
+  for (auto [names, host] : {std::pair("cuda", "host"), {"x86-64-v3+sm_90", "x86-64-v3"}}) {
+    auto targets = target::targetsFor(names, request);
+    ASSERT_FALSE(bool(targets));
+    EXPECT_EQ(llvm::toString(targets.takeError()),
+              "error: target '" + std::string(names) +
+                  "' has a device, whose kernels AddressSanitizer does not reach\nnote: sanitized "
+                  "code is for '" +
+                  host + "'; compute-sanitizer looks at what a GPU's kernels access");
+  }
+}
+
 } // namespace
 } // namespace heddle

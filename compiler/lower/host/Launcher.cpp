@@ -5,6 +5,8 @@
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/ragged/Ragged.h"
 
+#include "runtime/executable/abi.h"
+
 using namespace mlir;
 
 namespace heddle::lower {
@@ -34,7 +36,7 @@ SmallVector<graph::GroupOp> Regions::launchedWith(graph::GroupOp group) {
   int64_t words = 1 + members.size();
   for (graph::GroupOp member : members)
     words += kernels.at(member)->arguments.size();
-  bool fits = !kernels.at(group)->space || words <= program::kMostDeviceWords;
+  bool fits = !kernels.at(group)->space || words <= HEDDLE_MOST_WORDS;
   return members.size() > 1 && llvm::is_contained(members, group) && fits
              ? members
              : SmallVector<graph::GroupOp>{group};

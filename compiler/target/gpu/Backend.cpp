@@ -133,6 +133,13 @@ public:
       return makeError(ErrorCode::Usage, "error: no GPU of target '" + names +
                                              "' is known by that name\nnote: known are " +
                                              llvm::join(targetNames(), ", "));
+    if (request.isSanitized)
+      return makeError(ErrorCode::Usage,
+                       "error: target '" + names +
+                           "' has a device, whose kernels AddressSanitizer does not reach\nnote: "
+                           "sanitized code is for '" +
+                           (parts.cpus.empty() ? "host" : parts.cpus) +
+                           "'; compute-sanitizer looks at what a GPU's kernels access");
     auto hosts = cpu::backend().targetsFor(parts.cpus.empty() ? "host" : parts.cpus, request);
     if (!hosts)
       return hosts.takeError();

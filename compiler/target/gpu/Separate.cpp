@@ -230,15 +230,14 @@ llvm::Expected<OwningOpRef<ModuleOp>> separate(program::Program &program) {
     int64_t words = kernel->getAttrOfType<IntegerAttr>(program::kWords).getInt();
     int64_t threads = program::threadsOf(kernel);
     device.kernels.push_back({name, groups[name], words, threads > 1 ? threads : 0});
-    return WalkResult(words > program::kMostDeviceWords ? WalkResult::interrupt()
-                                                        : WalkResult::advance());
+    return WalkResult(words > HEDDLE_MOST_WORDS ? WalkResult::interrupt() : WalkResult::advance());
   });
   if (launched.wasInterrupted())
     return makeError(ErrorCode::Limit,
                      "error: group '" + device.kernels.back().group + "' has " +
                          llvm::Twine(device.kernels.back().words) +
                          " operands and sizes, but a kernel of device 'cuda' may have " +
-                         llvm::Twine(program::kMostDeviceWords) +
+                         llvm::Twine(HEDDLE_MOST_WORDS) +
                          "\nnote: its \"device\" in the plan may be 0, the host");
   for (auto function : llvm::make_early_inc_range(host.getOps<func::FuncOp>()))
     if (program::spaceOf(function) == kSpace) {

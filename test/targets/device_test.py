@@ -1,0 +1,189 @@
+"""The target 'cuda' with a device: models on the emulated CUDA driver, which checks each access of
+a kernel, beside what the CPU computes."""
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from gpu import DRIVER, NO_DRIVER, run
+from heddle.onnx_graph import Graph
+
+import heddle
+
+pytestmark = [
+    pytest.mark.usefixtures("compiler"),
+    pytest.mark.skipif(not DRIVER.exists(), reason="`ninja heddle-emulated-cuda` makes the driver")]
+MODELS = Path(__file__).parents[3] / "shared" / "models"
+random = np.random.default_rng(7)
+SIZES = (70, 1, 0, 300, 64, 70)
+
+
+def normal(*shape):
+    return random.normal(size=shape).astype(np.float32)
+
+
+def saved(graph, path, opset=17):
+    onnx.save(graph.model(opset), path)
+    return path
+
+
+def mlp(path, size=256):
+    """relu(x @ w + b) and the softmax of x's rows: large enough for a device."""
+    graph = Graph()
+    x = graph.input("x", ["n", size])
+    y = graph.op("Add", graph.op("MatMul", x, graph.weight(size, size)), graph.weight(size))
+    graph.output(graph.op("Relu", y), ["n", size])
+    graph.output(graph.op("Softmax", x, axis=-1), ["n", size])
+    return saved(graph, path)
+
+
+def assert_same(source, runs, rtol=1e-4, atol=1e-4, settings=""):
+    """Holds results of the device to those of the CPU; gives what was found of the device."""
+    found = run(source, runs, settings=settings)
+    assert found.report["launches"] > 0 and found.report.get("errors", 0) == 0, found.report
+    session = heddle.Session(heddle.compile(source))
+    for feeds, results in zip(runs, found.results, strict=True):
+        assert not isinstance(results, str), results
+        for result, wanted in zip(results, session.run(None, feeds), strict=True):
+            assert result.dtype == wanted.dtype and result.shape == wanted.shape
+            if result.dtype.kind in "biu":
+                np.testing.assert_array_equal(result, wanted)
+            else:
+                np.testing.assert_allclose(result.astype(np.float64), wanted.astype(np.float64),
+                                           rtol, atol)
+    return found
+
+
+@pytest.mark.parametrize("name, feed", [
+    ("kws_fp32", lambda: {"serving_default_input:0": normal(1, 1960)}),
+    ("ultraface_rfb320", lambda: {"input": normal(1, 3, 240, 320)}),
+    ("magika_v3_3", lambda: {"bytes": random.integers(0, 257, (1, 2048)).astype(np.int32)})],
+    ids=["kws", "ultraface", "magika"])
+def test_published_models(name, feed):
+    path = MODELS / f"{name}.onnx"
+    if not path.exists():
+        pytest.skip(f"{path} is not there")
+    assert_same(path, [feed(), feed()])
+
+
+def test_sizes_that_grow_and_shrink(tmp_path):
+    found = assert_same(mlp(tmp_path / "m.onnx"), [{"x": normal(n, 256)} for n in SIZES])
+    bytes_of = dict(zip(SIZES, (memory["device_bytes"] for memory in found.memory)))
+    assert bytes_of[1] >= 70 * 256 * 4, "memory is kept for the next run"
+    assert bytes_of[300] >= 300 * 256 * 4 > bytes_of[1]
+    assert found.report["live"] > 0 == found.report.get("leaked", 0)
+
+
+def test_warps_blocks_and_streams_in_another_order(tmp_path):
+    runs = [{"x": normal(n, 256)} for n in (33, 5)]
+    assert_same(mlp(tmp_path / "m.onnx"), runs, settings="seed=3")
+
+
+def test_memory_has_nothing_of_a_device_on_the_host(tmp_path):
+    found = run(mlp(tmp_path / "m.onnx"), [{"x": normal(70, 256)}], target="host")
+    assert found.memory[0]["device_bytes"] == 0 and "launches" not in found.report
+
+
+def test_more_than_a_device_has_is_refused(tmp_path):
+    runs = [{"x": normal(n, 256)} for n in (8000, 64)]
+    found = run(mlp(tmp_path / "m.onnx"), runs, settings="memory=6M")
+    assert "cuMemAlloc: CUDA_ERROR_OUT_OF_MEMORY" in found.results[0]
+    assert found.results[0].endswith("; use smaller inputs or fewer runs at once")
+    assert [result.shape for result in found.results[1]] == [(64, 256)] * 2
+
+
+KINDS = {"f64": np.float64, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i8": np.int8,
+         "i64": np.int64, "bool": np.bool_}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_element_types(tmp_path, kind):
+    dtype = np.dtype(KINDS[kind])
+    graph = Graph()
+    x, y = (graph.input(name, ["n", 512], dtype) for name in "xy")
+    if kind == "bool":
+        made = [graph.op("Xor", x, graph.op("Not", y)), graph.op("Or", x, y),
+                graph.op("Transpose", x, perm=[1, 0])]
+        types = [dtype] * 3
+    else:
+        made = [graph.op("Add", graph.op("Mul", x, y), x), graph.op("Less", x, y),
+                graph.op("Where", graph.op("Less", x, y), x, y), graph.op("Max", x, y),
+                graph.op("Transpose", x, perm=[1, 0]), graph.op("Cast", x, to=1)]
+        types = [dtype, np.dtype(bool), dtype, dtype, dtype, np.dtype(np.float32)]
+    for each, of in zip(made, types):
+        graph.output(each, None, of)
+
+    def numbers(n):
+        drawn = random.normal(size=(n, 512)) * (100 if dtype.kind in "iu" else 2)
+        return (drawn > 0) if kind == "bool" else drawn.astype(dtype)
+
+    runs = [{"x": numbers(n), "y": numbers(n)} for n in (33, 0, 7, 40)]
+    close = {"f64": 1e-12, "f16": 2e-3, "bf16": 2e-2}.get(kind, 1e-6)
+    assert_same(saved(graph, tmp_path / "m.onnx", opset=19), runs, close, close)
+
+
+def test_special_numbers(tmp_path):
+    graph = Graph()
+    x = graph.input("x", ["n", 256])
+    for kind in ("Exp", "Sigmoid", "Tanh", "Relu", "Floor"):
+        graph.output(graph.op(kind, x), ["n", 256])
+    graph.output(graph.op("ReduceMax", x, axes=[1], keepdims=0), ["n"])
+    rows = normal(40, 256)
+    rows.flat[::37] = np.nan
+    rows[:8].flat[::5] = np.inf
+    rows[9:].flat[::11] = -np.inf
+    rows[20] = 1e-40
+    assert_same(saved(graph, tmp_path / "m.onnx"), [{"x": rows}], 1e-5, 1e-6)
+
+
+def gather(path):
+    graph = Graph()
+    x, rows = graph.input("x", [50, 256]), graph.input("rows", ["n"], np.dtype(np.int64))
+    graph.output(graph.op("Relu", graph.op("Gather", x, rows, name="the_rows")), ["n", 256])
+    return saved(graph, path)
+
+
+@pytest.mark.parametrize("bad", [50, -51, 2**62])
+def test_an_index_out_of_range_names_the_node(tmp_path, bad):
+    path, x = gather(tmp_path / "m.onnx"), normal(50, 256)
+    rows = random.integers(-50, 50, 90)
+    wrong = rows.copy()
+    wrong[60] = bad
+    found = run(path, [{"x": x, "rows": each} for each in (rows, wrong, rows)])
+    host = heddle.compile(path)
+    with pytest.raises(heddle.Error, match="the_rows") as caught:
+        host(x, wrong)
+    assert found.results[1] == str(caught.value) and str(bad) in found.results[1]
+    for place in (0, 2):
+        np.testing.assert_array_equal(found.results[place][0], host(x, rows))
+    assert found.report["launches"] > 0
+
+
+@pytest.mark.parametrize("is_written", [False, True], ids=["compiled", "written"])
+@pytest.mark.parametrize("driver, settings, chip",
+                         [(DRIVER, "", "+sm_80"), (DRIVER, "devices=0", ""),
+                          (DRIVER, "chip=75", ""), (DRIVER, "driver=11080", ""),
+                          (NO_DRIVER, "", "")])
+def test_of_both_forms_the_one_that_can_run_is_taken(tmp_path, driver, settings, chip, is_written):
+    source, target = mlp(tmp_path / "m.onnx"), "host+cuda"
+    runs = [{"x": normal(n, 256)} for n in (70, 3)]
+    if is_written:
+        heddle.compile(source, target=target, output=tmp_path / "m.so", load=False)
+    found = run(tmp_path / "m.so" if is_written else source, runs,
+                target=None if is_written else target, driver=driver, settings=settings)
+    host = heddle.compile(source, target="host")
+    assert found.target == host.info["target"] + chip
+    assert found.report.get("launches", 0) > 0 if chip else not found.report.get("launches")
+    for feeds, results in zip(runs, found.results):
+        for result, wanted in zip(results, host.run(None, feeds)):
+            np.testing.assert_allclose(result, wanted, 1e-4, 1e-4)
+
+
+def test_a_driver_that_fails_is_one_error_and_no_more(tmp_path):
+    runs = [{"x": normal(70, 256)}] * 3
+    found = run(mlp(tmp_path / "m.onnx"), runs, settings="fail=cuLaunchKernel:1:1")
+    assert "cuLaunchKernel: CUDA_ERROR_INVALID_VALUE" in found.results[0]
+    for first, second in zip(found.results[1], found.results[2]):
+        np.testing.assert_array_equal(first, second)
