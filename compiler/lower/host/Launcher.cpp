@@ -14,13 +14,16 @@ namespace heddle::lower {
 static int64_t regionOf(graph::GroupOp group) { return group.getRegion().value_or(-1); }
 
 void Regions::findRegions(Block &block) {
-  std::map<std::tuple<int64_t, int64_t, int64_t>, SmallVector<graph::GroupOp>> groups;
+  std::map<std::tuple<int64_t, int64_t, std::string>, SmallVector<graph::GroupOp>> groups;
   for (auto group : block.getOps<graph::GroupOp>()) {
     const Kernel &kernel = *kernels.at(group);
-    if (regionOf(group) >= 0 && kernel.phases.size() == 1 && !kernel.phases.front().isAlone &&
-        kernel.rows.empty())
-      groups[{regionOf(group), group.deviceNumber(), kernel.phases.front().threads}].push_back(
-          group);
+    if (regionOf(group) < 0 || kernel.phases.size() != 1 || kernel.phases.front().isAlone ||
+        !kernel.rows.empty())
+      continue;
+    // Functions of a team would need the registers of all.
+    const Phase &phase = kernel.phases.front();
+    groups[{regionOf(group), group.deviceNumber(), phase.threads > 1 ? phase.function : ""}]
+        .push_back(group);
   }
   for (auto &[key, members] : groups) {
     SmallVector<graph::GroupOp> &most = regions[&block][std::get<0>(key)];

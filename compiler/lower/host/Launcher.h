@@ -16,8 +16,8 @@ using Kernels = std::map<mlir::Operation *, std::shared_ptr<Kernel>>;
 class Regions {
 public:
   explicit Regions(const Kernels &kernels) : kernels(kernels) {}
-  /// The groups of the region that one launch runs: the most of one phase that have a device and a
-  /// team's size in common, when there are several; otherwise the group alone.
+  /// The groups of the region that one launch runs: the most of one phase that have a device, and a
+  /// function if that is of a team, in common, when there are several; otherwise the group alone.
   llvm::SmallVector<graph::GroupOp> launchedWith(graph::GroupOp group);
   const Kernel &kernelOf(graph::GroupOp group) const { return *kernels.at(group); }
   /// Slots that the launches of the model need at a time.

@@ -47,9 +47,9 @@ private:
 
   void copyPiece(int64_t lines, bool isAlongSteps, Value first,
                  llvm::function_ref<Value(const Slot &)> valueOf);
-  void forEachScore(Elements &e, Value firstKey,
-                    llvm::function_ref<void(Value row, Value key, Value at)> body);
-  Value valueAt(Elements &e, Value tensor, Value row, Value key);
+  Value foldScores(Elements &e, Value firstKey, Value initial,
+                   llvm::function_ref<Value(Value row, Value key, Value at, Value carried)> body);
+  Value valueAt(Elements &e, Value tensor, Value row, Value key, double otherwise = 0);
   Value guardedBy(Elements &e, Value isThere, double otherwise, llvm::function_ref<Value()> value);
   void bindNumber(Elements &e, Value tensor, Value value);
   Value rowNumber(Value row);
@@ -143,9 +143,9 @@ Indices BlockAttention::placeIn(Elements &e, Value tensor, Value row, Value colu
   return place;
 }
 
-/// The number of a score, or 0 where there is no such key.
-Value BlockAttention::valueAt(Elements &e, Value tensor, Value row, Value key) {
-  return guardedBy(e, kernel.code().less(key, kernel.dim(keys)), 0, [&] {
+/// The number of a score, or `otherwise` where there is no such key.
+Value BlockAttention::valueAt(Elements &e, Value tensor, Value row, Value key, double otherwise) {
+  return guardedBy(e, kernel.code().less(key, kernel.dim(keys)), otherwise, [&] {
     Elements::Scope inside(e);
     return widen(e, e.at(tensor, placeIn(e, tensor, row, key)), number);
   });
@@ -172,7 +172,7 @@ void BlockAttention::copyPiece(int64_t lines, bool isAlongSteps, Value first,
     code.store(number, value, pieces, code.add(first, placeOf(code, slot, lines)));
 }
 
-/// The scores of a tile of keys, through what precedes the softmax, where `weights` are.
+/// The scores of a tile of keys, where `weights` will be.
 void BlockAttention::emitScores(Elements &e, Value firstKey) {
   Code &code = kernel.code();
   Value left = parts.scores.getA(), right = parts.scores.getB();
@@ -198,35 +198,24 @@ void BlockAttention::emitScores(Elements &e, Value firstKey) {
     team->barrier();
     return next;
   });
-  Value product = parts.scores.getResult();
   scores->forEach(sums, [&](Value row, Value column, Value sum) {
-    Elements::Scope scope(e);
-    Value key = code.add(firstKey, column);
-    Value logit =
-        guardedBy(e, code.less(key, endOfKeys), -std::numeric_limits<double>::infinity(), [&] {
-          Elements::Scope inside(e);
-          bindNumber(e, product, sum);
-          Indices place = placeIn(e, parts.logits, rowNumber(row), key);
-          return widen(e, e.at(parts.logits, place), number);
-        });
-    e.unbind(product);
-    code.store(number, logit, weights,
+    code.store(number, sum, weights,
                code.add(code.mul(column, code.number(paddedLine(ofScores.rows))), row));
   });
   team->barrier();
 }
 
 /// Runs `body` for this thread's scores of a tile: their queries, keys and places in `weights`.
-void BlockAttention::forEachScore(Elements &e, Value firstKey,
-                                  llvm::function_ref<void(Value, Value, Value)> body) {
+Value BlockAttention::foldScores(Elements &e, Value firstKey, Value initial,
+                                 llvm::function_ref<Value(Value, Value, Value, Value)> body) {
   Code &code = kernel.code();
-  Value row = ownRow();
-  for (int64_t i = 0; i < kKeys; i += kOfRow) {
-    Elements::Scope scope(e);
-    Value column = code.add(ownPart(), code.number(i));
-    body(rowNumber(row), code.add(firstKey, column),
-         code.add(code.mul(column, code.number(paddedLine(ofScores.rows))), row));
-  }
+  Value row = ownRow(), query = rowNumber(row);
+  return code.fold(
+      ownPart(), code.number(kKeys), kOfRow, initial, [&](Value column, ValueRange carried) {
+        Elements::Scope scope(e);
+        Value line = code.mul(column, code.number(paddedLine(ofScores.rows)));
+        return Values{body(query, code.add(firstKey, column), code.add(line, row), carried[0])};
+      })[0];
 }
 
 /// The scores become exponentials, which each row's sum grows by. Sums of the second product have
@@ -234,9 +223,14 @@ void BlockAttention::forEachScore(Elements &e, Value firstKey,
 BlockAttention::Rows BlockAttention::addExponentials(Elements &e, Value firstKey,
                                                      const Rows &rows) {
   Code &code = kernel.code();
-  Value lowest = numberOf(-std::numeric_limits<double>::infinity()), largest = lowest;
-  forEachScore(e, firstKey, [&](Value, Value, Value at) {
-    largest = lower::combine(code, parts.max, largest, code.load(number, weights, at));
+  constexpr double kLowest = -std::numeric_limits<double>::infinity();
+  Value lowest = numberOf(kLowest), product = parts.scores.getResult();
+  Value largest = foldScores(e, firstKey, lowest, [&](Value row, Value key, Value at, Value most) {
+    bindNumber(e, product, code.load(number, weights, at));
+    Value logit = valueAt(e, parts.logits, row, key, kLowest);
+    e.unbind(product);
+    code.store(number, logit, weights, at);
+    return lower::combine(code, parts.max, most, logit);
   });
   largest = combineOfRow(parts.max, largest);
   largest = lower::combine(code, parts.max, rows.largest, largest);
@@ -245,14 +239,13 @@ BlockAttention::Rows BlockAttention::addExponentials(Elements &e, Value firstKey
   Value base = code.b.create<arith::SelectOp>(code.loc, isNone, numberOf(0), largest);
   Value factor = code.b.create<math::ExpOp>(
       code.loc, code.b.create<arith::SubFOp>(code.loc, rows.largest, base));
-  Value sum = numberOf(0);
   bindNumber(e, parts.max, base);
-  forEachScore(e, firstKey, [&](Value row, Value key, Value at) {
+  Value sum = foldScores(e, firstKey, numberOf(0), [&](Value row, Value key, Value at, Value sum) {
     bindNumber(e, parts.logits, code.load(number, weights, at));
     Value power = valueAt(e, parts.sum.getX(), row, key);
-    sum = code.b.create<arith::AddFOp>(code.loc, sum, power);
-    code.store(number, power, weights, at);
     e.unbind(parts.logits);
+    code.store(number, power, weights, at);
+    return code.b.create<arith::AddFOp>(code.loc, sum, power).getResult();
   });
   e.unbind(parts.max);
   sum = combineOfRow(parts.sum, sum);
@@ -290,13 +283,14 @@ Values BlockAttention::addValues(Elements &e, Value firstKey, ValueRange sums) {
 /// The scores become weights, whose largest score and sum of exponentials are known.
 Values BlockAttention::addWeights(Elements &e, Value firstKey, const Rows &rows) {
   Code &code = kernel.code();
+  Value product = parts.scores.getResult();
   bindNumber(e, parts.max, rows.largest);
   bindNumber(e, parts.sum, rows.sum);
-  forEachScore(e, firstKey, [&](Value row, Value key, Value at) {
-    bindNumber(e, parts.logits, code.load(number, weights, at));
-    Value weight = valueAt(e, parts.weights, row, key);
-    code.store(number, weight, weights, at);
-    e.unbind(parts.logits);
+  foldScores(e, firstKey, numberOf(0), [&](Value row, Value key, Value at, Value none) {
+    bindNumber(e, product, code.load(number, weights, at));
+    code.store(number, valueAt(e, parts.weights, row, key), weights, at);
+    e.unbind(product);
+    return none;
   });
   e.unbind(parts.max);
   e.unbind(parts.sum);
@@ -367,23 +361,27 @@ void BlockAttention::emitResults(Elements &e, const Rows &rows) {
   code.when(code.less(ownPart(), code.number(1)),
             [&] { code.store(number, sum, factors, ownRow()); });
   team->barrier();
-  values->forEach(rows.values, [&](Value row, Value column, Value value) {
-    Value isThere = code.both(code.less(code.add(firstRow, row), kernel.dim(queries)),
-                              code.less(column, kernel.dim(columns)));
-    code.when(isThere, [&] {
+  values->put(pieces, code.number(0), 0, rows.values);
+  team->barrier();
+  int64_t width = *columns.constant();
+  team->fold(e, code.number(0), code.number(ofValues.rows * width), {}, [&](Value i, ValueRange) {
+    Value row = code.div(i, code.number(width)), column = code.rem(i, code.number(width));
+    code.when(code.less(code.add(firstRow, row), kernel.dim(queries)), [&] {
       Elements::Scope scope(e);
-      Value sum = code.load(number, factors, row), result = value;
+      Value at = code.add(code.mul(row, code.number(paddedLine(ofValues.columns))), column);
+      Value sum = code.load(number, factors, row), value = code.load(number, pieces, at);
       if (parts.dividesLast)
-        result = code.b.create<arith::DivFOp>(code.loc, result, sum);
+        value = code.b.create<arith::DivFOp>(code.loc, value, sum);
       else
         bindNumber(e, parts.sum, sum);
-      bindNumber(e, made, result);
-      Indices place = placeIn(e, made, rowNumber(row), column);
-      Indices target = placeAfterMoves(e, parts.moves, place);
+      bindNumber(e, made, value);
+      Indices target =
+          placeAfterMoves(e, parts.moves, placeIn(e, made, code.add(firstRow, row), column));
       e.store(parts.result, e.at(parts.result, target), target);
       e.unbind(made);
       e.unbind(parts.sum);
     });
+    return Values();
   });
   team->barrier(); // the next task writes there
 }
@@ -394,8 +392,9 @@ void BlockAttention::emit() {
   Elements e(kernel, group);
   scores.emplace(kernel, *team, number, ofScores);
   values.emplace(kernel, *team, number, ofValues);
-  int64_t ofBoth = paddedLine(ofScores.rows) + paddedLine(kKeys);
-  pieces = team->shared(number, std::max(ofBoth, paddedLine(ofValues.columns)) * kSteps);
+  int64_t ofBoth = (paddedLine(ofScores.rows) + paddedLine(kKeys)) * kSteps;
+  int64_t ofValue = paddedLine(ofValues.columns) * std::max(kSteps, ofValues.rows);
+  pieces = team->shared(number, std::max(ofBoth, ofValue));
   weights = team->shared(number, paddedLine(ofScores.rows) * kKeys);
   factors = team->shared(number, ofScores.rows);
   kernel.forEachTask([&](Value task) {

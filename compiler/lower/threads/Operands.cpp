@@ -54,12 +54,14 @@ void ProductOperands::readConv(graph::ConvOp op) {
 Type ProductOperands::leftType() const { return graph::storageOf(root->getOperand(0)); }
 Type ProductOperands::rightType() const { return graph::storageOf(root->getOperand(1)); }
 
-Indices ProductOperands::placeOf(Elements &e, Value matrix, Value row) const {
+Indices ProductOperands::rowOf(Elements &e, Value row) const { return indicesOf(e, inner, row); }
+
+Indices ProductOperands::placeOf(Elements &e, Value matrix, ArrayRef<Index> row) const {
   Code &code = e.code();
-  Indices place, within = indicesOf(e, inner, row);
+  Indices place;
   if (isa<graph::MatmulOp>(root))
     place = indicesOf(e, outer, matrix);
-  llvm::append_range(place, within);
+  llvm::append_range(place, row);
   bool isGrouped = isa<graph::ConvOp>(root) && !matrices.isConstant(1);
   place.push_back(e.uniform(isGrouped ? code.mul(matrix, kernel.dim(columns)) : code.number(0)));
   return place;

@@ -22,8 +22,11 @@ public:
 
   Type leftType() const;
   Type rightType() const;
-  /// The place in the result of a row; its last index is that of the matrix's first column.
-  Indices placeOf(Elements &e, Value matrix, Value row) const;
+  /// Indices of a row among the dimensions of the rows of a matrix.
+  Indices rowOf(Elements &e, Value row) const;
+  size_t rowRank() const { return inner.size(); }
+  /// The place of a row in the result; its last index is that of the matrix's first column.
+  Indices placeOf(Elements &e, Value matrix, llvm::ArrayRef<Index> row) const;
 
   /// The position of the window that comes `tap`-th.
   Indices tapOf(Elements &e, Value tap) const;

@@ -57,12 +57,31 @@ BlockProduct::Task BlockProduct::taskOf(Elements &e, Value number) {
   task.matrix = code.div(rest, columnTiles);
   task.left = slotsOf(code, *team, form.rows, form.depth, operands->isLeftAlongDepth);
   task.right = slotsOf(code, *team, form.columns, form.depth, operands->isRightAlongDepth);
-  Value last = code.sub(kernel.dim(operands->rows), code.number(1));
-  for (const Slot &slot : task.left) {
-    Value row = code.min(code.add(task.firstRow, slot.line), last);
-    task.rows.push_back(operands->placeOf(e, task.matrix, row));
-  }
   return task;
+}
+
+/// Puts the indices of the tile's rows into shared memory, whence all steps take them.
+void BlockProduct::keepRows(Elements &e, const Task &task) {
+  Code &code = kernel.code();
+  Type i64 = code.b.getI64Type();
+  team->fold(e, code.number(0), code.number(form.rows), {}, [&](Value line, ValueRange) {
+    for (auto [d, index] : llvm::enumerate(operands->rowOf(e, code.add(task.firstRow, line))))
+      code.store(i64, index.base, places, code.add(line, code.number(d * form.rows)));
+    return Values();
+  });
+  team->barrier();
+}
+
+/// The indices of a row of the tile; any for one that the result does not have.
+Indices BlockProduct::rowOf(Elements &e, const Task &task, Value line) {
+  Code &code = kernel.code();
+  if (!places)
+    return operands->rowOf(e, code.add(task.firstRow, line));
+  Indices row;
+  for (size_t d = 0; d < operands->rowRank(); ++d)
+    row.push_back(e.uniform(
+        code.load(code.b.getI64Type(), places, code.add(line, code.number(d * form.rows)))));
+  return row;
 }
 
 /// Whether a number is one of `extent`, which tiles of `size` may exceed; null if they never do.
@@ -91,13 +110,16 @@ Values BlockProduct::load(Elements &e, const Task &task, Value step) {
     return widen(e, x, sum, graph::storageOf(root->getOperand(operand)).isUnsignedInteger());
   };
   Values values;
-  for (auto [slot, place] : llvm::zip(task.left, task.rows)) {
+  for (const Slot &slot : task.left) {
     Value k = code.add(first, slot.step), row = code.add(task.firstRow, slot.line);
     Value isThere = code.both(below(k, length, form.depth), below(row, operands->rows, form.rows));
-    values.push_back(guardedBy(
-        e, isThere, [&, &place = place] { return widened(operands->left(e, place, tap, k), 0); }));
+    values.push_back(guardedBy(e, isThere, [&] {
+      Indices place = operands->placeOf(e, task.matrix, rowOf(e, task, slot.line));
+      return widened(operands->left(e, place, tap, k), 0);
+    }));
   }
-  const Indices &place = task.rows.front(); // batches and groups are those of all rows
+  // Batches and groups are those of all rows.
+  Indices place = operands->placeOf(e, task.matrix, operands->rowOf(e, task.firstRow));
   for (const Slot &slot : task.right) {
     Value k = code.add(first, slot.step), width = code.number(partColumns());
     Value column = code.add(task.firstColumn, code.rem(slot.line, width));
@@ -131,6 +153,8 @@ void BlockProduct::emitTile(Elements &e, const Task &task) {
   Code &code = kernel.code();
   Value zero = code.number(0), one = code.number(1);
   Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(form.depth)));
+  if (places)
+    keepRows(e, task);
   Values sums = tile->zeros();
   SmallVector<Type> types(sums.size(), sums.front().getType());
   sums = code.choose(
@@ -192,7 +216,7 @@ void BlockProduct::emitResult(Elements &e, const Task &task, Value line, Value c
       Value value = narrow(e, code.load(sum, memory, at), graph::storageOf(made));
       e.bind(made, [value](ArrayRef<Index>) { return value; });
     };
-    Indices place = operands->placeOf(e, task.matrix, row);
+    Indices place = operands->placeOf(e, task.matrix, rowOf(e, task, line));
     place.back() = e.shift(place.back(), column);
     bindSum(0);
     for (graph::SliceOp slice : product->slices) {
@@ -229,6 +253,8 @@ void BlockProduct::emit() {
   int64_t pieces = 2 * tile->pieceSize() * graph::bytesOf(tile->element()),
           sums = paddedLine(form.columns) * (form.rows / tile->passes()) * graph::bytesOf(sum);
   memory = team->shared(IntegerType::get(context, 8), std::max(pieces, sums));
+  if (operands->rowRank() > 1)
+    places = team->shared(IntegerType::get(context, 64), operands->rowRank() * form.rows);
   kernel.forEachTask([&](Value number) {
     Elements::Scope scope(e);
     emitTile(e, taskOf(e, number));

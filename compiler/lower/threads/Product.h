@@ -28,11 +28,12 @@ private:
   struct Task {
     Value matrix, firstRow, firstColumn;
     llvm::SmallVector<Slot> left, right;
-    llvm::SmallVector<Indices> rows; // places of those of the left slots
   };
 
   void chooseTile();
   Task taskOf(Elements &e, Value number);
+  void keepRows(Elements &e, const Task &task);
+  Indices rowOf(Elements &e, const Task &task, Value line);
   /// The elements of the piece of a step; zeros beyond the operands.
   Values load(Elements &e, const Task &task, Value step);
   void keep(const Task &task, Values values, Value stage);
@@ -56,6 +57,7 @@ private:
   TileForm form;
   std::unique_ptr<ProductTile> tile;
   Value memory; // of the block: two pieces, then the sums
+  Value places; // the indices of the tile's rows, where they are several
 };
 
 } // namespace heddle::lower

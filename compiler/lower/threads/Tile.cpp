@@ -8,10 +8,11 @@ namespace heddle::lower {
 
 SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps) {
   SmallVector<Slot> slots;
-  for (int64_t i = 0; i < lines * steps; i += team.threads) {
-    Value number = code.add(team.rank(), code.number(i));
-    Value size = code.number(isAlongSteps ? steps : lines);
-    Value inner = code.rem(number, size), outer = code.div(number, size);
+  int64_t size = isAlongSteps ? steps : lines, apart = team.threads / size;
+  Value inner = code.rem(team.rank(), code.number(size)),
+        first = code.div(team.rank(), code.number(size));
+  for (int64_t i = 0; i < lines * steps / team.threads; ++i) {
+    Value outer = code.add(first, code.number(i * apart));
     slots.push_back(isAlongSteps ? Slot{outer, inner} : Slot{inner, outer});
   }
   return slots;
@@ -96,9 +97,9 @@ void ThreadTile::forEach(ValueRange sums, llvm::function_ref<void(Value, Value, 
 ArrayRef<TileForm> numberTiles() {
   static constexpr TileForm kForms[] = {{128, 128, 8, 8, 8, 1},
                                         {64, 64, 4, 4, 16, 0.8},
-                                        {32, 32, 4, 4, 32, 0.5},
-                                        {16, 64, 4, 4, 32, 0.4},
-                                        {64, 16, 4, 4, 32, 0.4}};
+                                        {32, 32, 4, 4, 16, 0.5},
+                                        {16, 64, 4, 4, 16, 0.4},
+                                        {64, 16, 4, 4, 16, 0.4}};
   return kForms;
 }
 
