@@ -95,8 +95,8 @@ LogicalResult BlockAttention::prepare() {
                          " columns");
   auto known = queries.constant();
   int64_t rows = known && *known <= 16 ? 16 : 64;
-  int64_t ofColumns =
-      llvm::alignTo(std::max<int64_t>(1, *columns.constant()), kKeys) / kKeys * kNeighbours;
+  int64_t tiles = llvm::PowerOf2Ceil(llvm::divideCeil(*columns.constant(), kKeys));
+  int64_t ofColumns = std::max<int64_t>(1, tiles) * kNeighbours;
   ofScores = {rows, kKeys, kNeighbours, kNeighbours};
   ofValues = {rows, kKeys / kNeighbours * ofColumns, kNeighbours, ofColumns};
   return success();

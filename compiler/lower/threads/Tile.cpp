@@ -8,11 +8,14 @@ namespace heddle::lower {
 
 SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps) {
   SmallVector<Slot> slots;
-  int64_t size = isAlongSteps ? steps : lines, apart = team.threads / size;
-  Value inner = code.rem(team.rank(), code.number(size)),
+  int64_t size = isAlongSteps ? steps : lines;
+  int64_t parts = std::max<int64_t>(1, size / team.threads), // of a run of neighbours
+      apart = std::max<int64_t>(1, team.threads / size);
+  Value own = code.rem(team.rank(), code.number(size)),
         first = code.div(team.rank(), code.number(size));
   for (int64_t i = 0; i < lines * steps / team.threads; ++i) {
-    Value outer = code.add(first, code.number(i * apart));
+    Value inner = code.add(own, code.number(i % parts * team.threads)),
+          outer = code.add(first, code.number(i / parts * apart));
     slots.push_back(isAlongSteps ? Slot{outer, inner} : Slot{inner, outer});
   }
   return slots;

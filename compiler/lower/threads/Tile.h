@@ -24,8 +24,8 @@ inline int64_t paddedLine(int64_t elements) { return elements + kNeighbours; }
 struct Slot {
   Value line, step;
 };
-/// Slots of this thread for a piece, whose steps, or lines, divide the threads; neighbouring
-/// threads have neighbours of these.
+/// Slots of this thread for a piece whose sizes are powers of 2, as the number of threads is;
+/// neighbouring threads have neighbouring steps, or lines.
 llvm::SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps,
                                 bool isAlongSteps);
 /// The place of a slot in padded lines, one for each step.
