@@ -4,6 +4,7 @@
 
 Modes: `static` runs each model as it is; `dynamic` makes every size of its inputs a symbol;
 `constant` makes its inputs constants, so that folding has to give what running gives.
+With --device groups are on the device of the emulated CUDA driver, however small they are.
 Every worker process runs many tests; one that dies costs the test that it ran, nothing else.
 """
 
@@ -95,6 +96,7 @@ def backend_of(mode, options):
     if options.pop("device", False):
         sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "targets"))
         import gpu
+
         os.environ["HEDDLE_CUDA_DRIVER"] = str(gpu.DRIVER)
         options |= {"target": "cuda", "plan": gpu.ALL_GROUPS}
 

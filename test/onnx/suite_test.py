@@ -11,11 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import gpu
 import suite
 import support
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "build" / "onnx-suite.json"
+LEVEL = os.environ.get("HEDDLE_TEST_OPT")
+OPTIONS = {"threads": 1, "verify_stages": True} | ({"opt_level": int(LEVEL)} if LEVEL else {})
 
 
 def cases():
@@ -28,9 +31,7 @@ def cases():
 @functools.cache
 def results_of(mode):
     """{test: record}"""
-    level = os.environ.get("HEDDLE_TEST_OPT")
-    return suite.run(mode, {"threads": 1, "verify_stages": True}
-                     | ({"opt_level": int(level)} if level else {}))
+    return suite.run(mode, OPTIONS)
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,21 @@ def test_node(name, mode):
         pytest.fail(f"it passes now: take it out of {suite.EXPECTED.name} ({reason})")
     else:
         pytest.xfail(reason)
+
+
+@pytest.mark.skipif(not gpu.DRIVER.exists(), reason="`ninja heddle-emulated-cuda` makes the driver")
+@pytest.mark.parametrize("share", [16, pytest.param(1, marks=pytest.mark.long)])
+def test_nodes_on_a_device(share):
+    """One single node in so many is run with all groups that a device takes on the emulated one."""
+    from heddle.onnx_backend import HeddleBackend
+
+    tests = suite.tests_of(HeddleBackend, "static")
+    names = sorted(name for name in tests if suite.kind_of(tests[name]) == "Node")[::share]
+    found = suite.run("static", OPTIONS | {"device": True}, f"^({'|'.join(names)})$")
+    assert [*sorted(found)] == names
+    wrong = {name: record["text"] for name, record in found.items()
+             if (record["status"] == "passed") == (("static", name) in EXPECTED)}
+    assert not wrong
 
 
 @pytest.mark.long
