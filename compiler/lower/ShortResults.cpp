@@ -34,7 +34,10 @@ public:
       : model(model), machine(machine) {}
 
   void run() {
-    if (machine.shortFloats == program::ShortFloats::None)
+    auto hasNone = [](const program::Machine &each) {
+      return each.shortFloats == program::ShortFloats::None;
+    };
+    if (hasNone(machine) && llvm::all_of(machine.others, hasNone))
       return;
     model.walk([&](Operation *op) {
       if (isa<graph::GroupOp>(op) || isView(op))

@@ -194,6 +194,13 @@ LogicalResult MultiplyFragmentsOp::verify() {
   return success();
 }
 
+LogicalResult AwaitOp::verify() {
+  if (static_cast<int64_t>(getRounds()) < 0)
+    return emitOpError() << "TH4: rounds are not negative, but these are "
+                         << static_cast<int64_t>(getRounds());
+  return success();
+}
+
 LogicalResult SharedOp::verify() {
   if (getBytes() < 1)
     return emitOpError() << "TH2: memory of a team is at least one byte, but is " << getBytes();

@@ -39,6 +39,31 @@ def Program_SharedOp : Program_Op<"shared", [MemoryEffects<[MemAlloc]>]> {
   let hasVerifier = 1;
 }
 
+def Program_FetchOp : Program_Op<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "copy 16 bytes to memory of the team, meanwhile";
+  let description = [{
+    Both addresses are aligned to 16 bytes. Bytes from `bytes` on, 0 to 16, become zeros, and are not read. What was fetched is there
+    for this thread once `program.await` has returned, and for its team after a barrier then.
+  }];
+  let arguments = (ins Program_Ptr:$target, Program_Ptr:$source, I64:$bytes);
+  let assemblyFormat = "$target `` custom<Space>(type($target)) `,` $source `` custom<Space>(type($source)) `,` $bytes attr-dict";
+}
+
+def Program_AwaitOp : Program_Op<"await", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "wait for copies";
+  let description = "What this thread has fetched before its last `rounds` calls of `program.round`.";
+  let constraints = ["TH4: `rounds` is not negative."];
+  let arguments = (ins I64Attr:$rounds);
+  let assemblyFormat = "$rounds attr-dict";
+  let hasVerifier = 1;
+}
+
+def Program_RoundOp : Program_Op<"round", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "end a round of copies";
+  let arguments = (ins);
+  let assemblyFormat = "attr-dict";
+}
+
 // Fragments: matrices of 16-bit floats of which each of 32 threads in step has some elements. Thread t has, of a matrix of 8
 // rows and 8 columns, elements 2 (t % 4) and the next one of row t / 4, in a word of 32 bits.
 

@@ -293,6 +293,14 @@ func.func private @floats(%a: vector<4xi32>, %b: vector<2xi32>, %c: vector<4xf32
 
 // -----
 
+func.func private @rounds() {
+  // expected-error @+1 {{'program.await' op TH4: rounds are not negative, but these are -1}}
+  program.await -1
+  return
+}
+
+// -----
+
 func.func private @nothing() {
   // expected-error @+1 {{'program.shared' op TH2: memory of a team is at least one byte, but is 0}}
   %x = program.shared 0

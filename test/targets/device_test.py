@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import onnx
 import pytest
-from gpu import DRIVER, NO_DRIVER, run
+from gpu import ALL_GROUPS, DRIVER, NO_DRIVER, run
 from heddle.onnx_graph import Graph
 
 import heddle
@@ -18,6 +18,7 @@ pytestmark = [
 MODELS = Path(__file__).parents[3] / "shared" / "models"
 random = np.random.default_rng(7)
 SIZES = (70, 1, 0, 300, 64, 70)
+SHORT = ALL_GROUPS | {"thresholds": ALL_GROUPS["thresholds"] | {"bf16_saving": 0}}
 
 
 def normal(*shape):
@@ -66,6 +67,48 @@ def test_published_models(name, feed):
     if not path.exists():
         pytest.skip(f"{path} is not there")
     assert_same(path, [feed(), feed()])
+
+
+def rounded(x):
+    return x.astype(ml_dtypes.bfloat16).astype(np.float64)
+
+
+@pytest.mark.parametrize("rows, depth, between, columns", [
+    (70, 33, 136, 130), (2000, 40, 520, 200), (16, 512, 64, 1000), (200, 72, 96, 17)])
+def test_products_of_bf16(tmp_path, rows, depth, between, columns):
+    """Whose left operand is f32 in memory, which registers round, and then bf16, which is fetched:
+    tiles of several sizes, and parts of them."""
+    w, u, b = normal(depth, between), normal(between, columns), normal(columns)
+    graph = Graph()
+    x = graph.input("x", ["n", depth])
+    hidden = graph.op("Relu", graph.op("MatMul", x, graph.constant(w)))
+    y = graph.op("MatMul", hidden, graph.constant(u))
+    graph.output(graph.op("Add", y, graph.constant(b)), ["n", columns])
+    feeds = {"x": normal(rows, depth)}
+    found = run(saved(graph, tmp_path / "m.onnx"), [feeds], math="bf16", plan=SHORT)
+    assert found.report["instructions"]["mma"] > 0, found.report
+    hidden = rounded(np.maximum(rounded(feeds["x"]) @ rounded(w), 0))
+    wanted = hidden @ rounded(u) + b
+    np.testing.assert_allclose(found.results[0][0], wanted, rtol=1e-2,
+                               atol=2e-3 * np.abs(wanted).max())
+
+
+def test_convolutions_of_bf16(tmp_path):
+    """Images whose border is none of them, strides, groups and channels that are few."""
+    graph = Graph()
+    x = graph.input("x", ["n", 8, 33, 30])
+    y = graph.op("Relu", graph.op("Conv", x, graph.weight(32, 8, 3, 3), pads=[1, 1, 1, 1]))
+    y = graph.op("Relu", graph.op("Conv", y, graph.weight(24, 8, 3, 3), group=4, strides=[2, 2],
+                                  pads=[0, 1, 1, 0]))
+    y = graph.op("Conv", y, graph.weight(40, 24, 1, 1))
+    graph.output(y, ["n", 40, 16, 15])
+    path, feeds = saved(graph, tmp_path / "m.onnx"), {"x": normal(2, 8, 33, 30)}
+    found = run(path, [feeds], math="bf16", plan=SHORT)
+    wanted = heddle.Session(heddle.compile(path)).run(None, feeds)[0]
+    assert not isinstance(found.results[0], str), found.results[0]
+    assert found.report["instructions"]["mma"] > 0, found.report
+    np.testing.assert_allclose(found.results[0][0], wanted, rtol=5e-2,
+                               atol=1e-2 * np.abs(wanted).max())
 
 
 def test_sizes_that_grow_and_shrink(tmp_path):

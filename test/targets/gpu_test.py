@@ -72,6 +72,27 @@ def test_kernels_of_models_are_assembled_without_spills(tmp_path, name):
     assert not re.search(r"[1-9]\d* bytes spill", done.stderr), done.stderr
 
 
+@pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
+def test_tensor_cores_have_what_they_multiply(tmp_path, chip):
+    """A step of a large product: 64 multiplications for 16 loads of fragments, copies meanwhile,
+    and no register spilled (the loop of a hand-written kernel with the same tile has as many)."""
+    graph = Graph()
+    x = graph.input("x", [4096, 512])
+    hidden = graph.op("Relu", graph.op("MatMul", x, graph.weight(512, 1024)))
+    graph.output(graph.op("MatMul", hidden, graph.weight(1024, 4096)), [4096, 4096])
+    onnx.save(graph.model(17), tmp_path / "m.onnx")
+    path = tmp_path / "k.ptx"
+    heddle.compile(tmp_path / "m.onnx", target=chip, math="bf16", output=path, load=False)
+    blocks = re.split(r"^\$L\w+:|^\.visible", path.read_text(), flags=re.M)
+    loop = max(blocks, key=lambda block: block.count("mma.sync"))
+    assert (loop.count("mma.sync"), loop.count("ldmatrix")) == (64, 16)
+    if assembler := shutil.which("ptxas"):
+        done = subprocess.run([assembler, f"-arch={chip}", "-v", path, "-o", tmp_path / "k.cubin"],
+                              capture_output=True, text=True, check=True)
+        assert not re.search(r"[1-9]\d* bytes spill", done.stderr), done.stderr
+        assert max(map(int, re.findall(r"Used (\d+) registers", done.stderr))) <= 252
+
+
 def test_a_plan_says_which_groups_are_where(tmp_path):
     path = tmp_path / "m.plan"
     heddle.compile(model(tmp_path / "m.onnx"), target="cuda", output=path, load=False)

@@ -6,8 +6,7 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-/// The bits of the bf16 that is next to the number, of two the even one. NaNs are quiet.
-static int64_t shortBits(float number) {
+int64_t shortBitsOf(float number) {
   auto bits = llvm::bit_cast<uint32_t>(number);
   if (std::isnan(number))
     return bits >> 16 | 0x40;
@@ -19,7 +18,7 @@ static int64_t integerAt(ArrayRef<char> bytes, Type element, int64_t i) {
   if (element.isF32()) {
     float number;
     std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
-    return shortBits(number);
+    return shortBitsOf(number);
   }
   if (element.isInteger(16)) {
     int16_t word;

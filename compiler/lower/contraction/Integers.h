@@ -20,6 +20,9 @@ inline int64_t shiftOfSums(const program::Machine &machine) {
   return machine.dot == program::Dot::Bytes ? -128 : 128;
 }
 
+/// The bits of the bf16 that is next to the number, of two the even one. NaNs are quiet.
+int64_t shortBitsOf(float number);
+
 /// Appends one matrix of a constant right operand.
 void packIntegers(const ProductLayout &layout, const PanelSource &source,
                   std::vector<char> &packed);

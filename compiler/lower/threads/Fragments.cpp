@@ -12,12 +12,13 @@ namespace heddle::lower {
 
 static constexpr int64_t kInStep = 32, kRows = 16, kColumns = 8, kSteps = 16; // of an instruction
 
-ArrayRef<TileForm> fragmentTiles() {
-  static constexpr TileForm kForms[] = {{64, 64, 32, 32, 32, 0.8},
+ArrayRef<TileForm> fragmentTiles(bool areFetched) {
+  static constexpr TileForm kForms[] = {{128, 128, 64, 64, 32, 1},
+                                        {64, 64, 32, 32, 32, 0.8},
                                         {32, 32, 16, 16, 32, 0.5},
                                         {16, 64, 16, 16, 32, 0.4},
                                         {64, 16, 16, 16, 32, 0.4}};
-  return kForms;
+  return ArrayRef(kForms).drop_front(areFetched ? 0 : 1);
 }
 
 int64_t threadsOfFragments(const TileForm &form) {

@@ -2,6 +2,8 @@
 
 #include "compiler/lower/threads/Operands.h"
 
+#include "compiler/graph/Constants.h"
+#include "compiler/lower/contraction/Integers.h"
 #include "compiler/lower/elements/Definitions.h"
 
 using namespace mlir;
@@ -78,19 +80,20 @@ static Indices batchOf(Elements &e, Value operand, Value result, ArrayRef<Index>
   return batch;
 }
 
-Value ProductOperands::left(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap,
-                            Value k) const {
+/// The place of an element of the left operand. It may lie in an image's border: `isInside` says
+/// whether it does not, or is null.
+Indices ProductOperands::leftPlace(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap, Value k,
+                                   Value &isInside) const {
   Code &code = e.code();
   Value tensor = root->getOperand(0);
   if (isa<graph::MatmulOp>(root)) {
     Indices at = batchOf(e, tensor, root->getResult(0), place);
     at.append({place[place.size() - 2], e.uniform(k)});
-    return e.at(tensor, at);
+    return at;
   }
   auto conv = cast<graph::ConvOp>(root);
   Values sizes = e.sizesOf(tensor);
   Indices at{place.front()};
-  Value isInside;
   for (auto [d, index] : llvm::enumerate(tap)) {
     Value reach = code.mul(index.base, code.number(conv.getDilations()[d]));
     Value source = code.add(code.mul(place[d + 1].base, code.number(conv.getStrides()[d])),
@@ -102,12 +105,71 @@ Value ProductOperands::left(Elements &e, ArrayRef<Index> place, ArrayRef<Index> 
   Value group =
       matrices.isConstant(1) ? code.number(0) : code.div(place.back().base, kernel.dim(columns));
   at.push_back(e.uniform(code.add(code.mul(group, kernel.dim(length)), k)));
-  Type element = graph::storageOf(tensor);
+  return at;
+}
+
+Value ProductOperands::left(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap,
+                            Value k) const {
+  Value tensor = root->getOperand(0), isInside;
+  Indices at = leftPlace(e, place, tap, k, isInside);
   if (!isInside)
     return e.at(tensor, at);
+  Type element = graph::storageOf(tensor);
   return guarded(
       e, isInside, element, [&] { return e.at(tensor, at); },
-      [&] { return code.constantOf(program::computeType(element), 0); });
+      [&] { return e.code().constantOf(program::computeType(element), 0); });
+}
+
+Value ProductOperands::shortLeft(Block *group, int64_t together) const {
+  Value tensor = mechanism::storedLeft(root->getOperand(0));
+  Operation *made = tensor.getDefiningOp();
+  bool isInMemory = !made || (made->getBlock() != group && !isa<graph::ConstantOp>(made));
+  bool isWhole = isLeftAlongDepth && length.mod(Dim(together)).isConstant(0);
+  return isInMemory && isWhole && graph::storageOf(tensor).isBF16() ? tensor : Value();
+}
+
+std::pair<Value, Value> ProductOperands::shortLeftAt(Elements &e, Value tensor,
+                                                     ArrayRef<Index> place, ArrayRef<Index> tap,
+                                                     Value k) const {
+  Code &code = e.code();
+  Value isInside;
+  Indices at = leftPlace(e, place, tap, k, isInside);
+  Value index = e.linear(e.sizesOf(tensor), at).base;
+  return {code.at(kernel.pointer(tensor), code.b.getBF16Type(), index), isInside};
+}
+
+bool ProductOperands::hasShortRight() const {
+  auto constant = root->getOperand(1).getDefiningOp<graph::ConstantOp>();
+  DimVector b = graph::dimsOf(root->getOperand(1));
+  bool isOfEachMatrix =
+      isa<graph::ConvOp>(root) || graph::elementCount(ArrayRef(b).drop_back(2)) == matrices;
+  return constant && constant.getValue().getElementType().isF32() && matrices.constant() &&
+         length.constant() && isOfEachMatrix;
+}
+
+std::vector<char> ProductOperands::shortRight(ArrayRef<int64_t> columnOf, int64_t depth) const {
+  auto constant = root->getOperand(1).getDefiningOp<graph::ConstantOp>();
+  std::vector<char> storage;
+  ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
+  int64_t count = *matrices.constant(), steps = *length.constant(), positions = *taps.constant(),
+          filled = llvm::alignTo(steps, depth);
+  DimVector w = graph::dimsOf(root->getOperand(1));
+  bool isMatmul = isa<graph::MatmulOp>(root);
+  int64_t all = *(isMatmul ? w.back() : columns).constant();
+  std::vector<char> packed(count * columnOf.size() * positions * filled * 2, 0);
+  char *target = packed.data();
+  for (int64_t matrix = 0; matrix < count; ++matrix)
+    for (int64_t column : columnOf)
+      for (int64_t tap = 0; tap < positions; ++tap, target += filled * 2)
+        for (int64_t k = 0; column >= 0 && k < steps; ++k) {
+          int64_t at = isMatmul ? (matrix * steps + k) * all + column
+                                : ((matrix * all + column) * steps + k) * positions + tap;
+          float number;
+          std::memcpy(&number, bytes.data() + at * sizeof number, sizeof number);
+          auto bits = static_cast<uint16_t>(shortBitsOf(number));
+          std::memcpy(target + k * 2, &bits, 2);
+        }
+  return packed;
 }
 
 Value ProductOperands::right(Elements &e, ArrayRef<Index> place, ArrayRef<Index> tap, Value k,

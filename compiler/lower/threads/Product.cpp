@@ -11,6 +11,9 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+/// Elements that are fetched at once, and pieces that are there or on their way.
+static constexpr int64_t kFetched = 8, kStages = 4;
+
 LogicalResult BlockProduct::prepare(ArrayRef<Value> wanted) {
   std::string why;
   results.assign(wanted.begin(), wanted.end());
@@ -21,6 +24,8 @@ LogicalResult BlockProduct::prepare(ArrayRef<Value> wanted) {
     return kernel.refuse("its product rounds rows in blocks");
   operands.emplace(kernel, *product);
   sum = accumulatorType(graph::storageOf(product->root->getResult(0)));
+  if (isShort)
+    shortLeft = operands->shortLeft(group, kFetched);
   chooseTile();
   return success();
 }
@@ -33,7 +38,7 @@ void BlockProduct::chooseTile() {
   auto typical = [&](const Dim &size) { return graph::typicalSize(root, size); };
   double processors = std::max<int64_t>(1, kernel.machine.workers / kThreadsOfProcessor);
   double least = std::numeric_limits<double>::infinity();
-  for (const TileForm &candidate : isShort ? fragmentTiles() : numberTiles()) {
+  for (const TileForm &candidate : isShort ? fragmentTiles(canFetch()) : numberTiles()) {
     double tiles = double(typical(operands->matrices)) *
                    llvm::divideCeil(typical(operands->rows), candidate.rows) *
                    llvm::divideCeil(typical(operands->columns), candidate.columns / product->parts);
@@ -149,15 +154,105 @@ void BlockProduct::keep(const Task &task, Values values, Value stage) {
     put(tile->rightPlace(slot), *value++);
 }
 
-void BlockProduct::emitTile(Elements &e, const Task &task) {
+/// The right operand, tile by tile of its columns, each column with all its steps side by side.
+void BlockProduct::packRight() {
+  int64_t all = *operands->columns.constant(), own = partColumns();
+  SmallVector<int64_t> columnOf;
+  for (int64_t first = 0; first < all; first += own)
+    for (int64_t i = 0; i < form.columns; ++i) {
+      int64_t column = first + i % own;
+      columnOf.push_back(column < all ? i / own * all + column : -1);
+    }
+  packed = kernel.addData(operands->shortRight(columnOf, form.depth));
+}
+
+/// Begins to copy the piece of a step.
+void BlockProduct::fetch(Elements &e, const Task &task, Value step, Value piece) {
+  Code &code = kernel.code();
+  Type element = tile->element();
+  Value steps = kernel.dim(operands->length.ceilDiv(Dim(form.depth)));
+  Indices tap = operands->tapOf(e, code.div(step, steps));
+  Value first = code.mul(code.rem(step, steps), code.number(form.depth));
+  Value none = code.number(0), whole = code.number(kFetched * graph::bytesOf(element));
+  auto copy = [&](Value target, Value source, Value isThere) {
+    Value bytes = isThere
+                      ? code.b.create<arith::SelectOp>(code.loc, isThere, whole, none).getResult()
+                      : whole;
+    code.b.create<program::FetchOp>(code.loc, code.at(piece, element, target), source, bytes);
+  };
+  auto forEach = [&](int64_t lines, llvm::function_ref<void(const Slot &)> body) {
+    int64_t chunks = form.depth / kFetched;
+    auto each = [&] {
+      for (Slot slot : slotsOf(code, *team, lines, chunks, /*isAlongSteps=*/true))
+        body({slot.line, code.mul(slot.step, code.number(kFetched))});
+    };
+    if (lines * chunks >= team->threads)
+      return each();
+    code.when(code.less(team->rank(), code.number(lines * chunks)), each);
+  };
+  forEach(form.rows, [&](const Slot &slot) {
+    Elements::Scope scope(e);
+    Value k = code.add(first, slot.step), row = code.add(task.firstRow, slot.line);
+    Value isThere =
+        code.both(below(k, operands->length, form.depth), below(row, operands->rows, form.rows));
+    Indices place = operands->placeOf(e, task.matrix, rowOf(e, task, slot.line));
+    auto [source, isInside] = operands->shortLeftAt(e, shortLeft, place, tap, k);
+    isThere = code.both(isThere, isInside);
+    if (isThere) // else any address that is one
+      source = code.b.create<arith::SelectOp>(code.loc, isThere, source, kernel.pointer(shortLeft));
+    copy(tile->leftPlace(slot), source, isThere);
+  });
+  Value tiles = kernel.dim(operands->columns.ceilDiv(Dim(partColumns()))),
+        number = code.add(code.mul(task.matrix, tiles),
+                          code.div(task.firstColumn, code.number(partColumns())));
+  Value line =
+      kernel.dim(operands->taps * operands->length.ceilDiv(Dim(form.depth)) * Dim(form.depth));
+  forEach(form.columns, [&](const Slot &slot) {
+    Value column = code.add(code.mul(number, code.number(form.columns)), slot.line);
+    Value at = code.add(code.mul(step, code.number(form.depth)), slot.step);
+    Value source = code.at(kernel.data(packed), element, code.add(code.mul(column, line), at));
+    copy(tile->rightPlace(slot), source, Value());
+  });
+}
+
+/// Multiplies pieces while those of the next steps are on their way.
+Values BlockProduct::emitFetched(Elements &e, const Task &task) {
+  Code &code = kernel.code();
+  Value zero = code.number(0);
+  Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(form.depth)));
+  auto pieceOf = [&](Value step) {
+    Value stage = code.rem(step, code.number(kStages));
+    return code.at(memory, tile->element(), code.mul(stage, code.number(tile->pieceSize())));
+  };
+  auto fetchStep = [&](Value step) {
+    code.when(code.less(step, steps), [&] {
+      Elements::Scope scope(e);
+      fetch(e, task, step, pieceOf(step));
+    });
+    code.b.create<program::RoundOp>(code.loc);
+  };
+  for (int64_t step = 0; step + 1 < kStages; ++step)
+    fetchStep(code.number(step));
+  Values sums = code.fold(zero, steps, 1, tile->zeros(), [&](Value step, ValueRange carried) {
+    Elements::Scope scope(e);
+    code.b.create<program::AwaitOp>(code.loc, kStages - 2);
+    team->barrier(); // all have multiplied what lies where the next piece will
+    fetchStep(code.add(step, code.number(kStages - 1)));
+    return tile->multiply(pieceOf(step), carried);
+  });
+  code.b.create<program::AwaitOp>(code.loc, 0);
+  team->barrier();
+  return sums;
+}
+
+/// Multiplies pieces while registers hold the next step's.
+Values BlockProduct::emitStaged(Elements &e, const Task &task) {
   Code &code = kernel.code();
   Value zero = code.number(0), one = code.number(1);
   Value steps = kernel.dim(operands->taps * operands->length.ceilDiv(Dim(form.depth)));
-  if (places)
-    keepRows(e, task);
   Values sums = tile->zeros();
   SmallVector<Type> types(sums.size(), sums.front().getType());
-  sums = code.choose(
+  return code.choose(
       code.less(zero, steps), types,
       [&] {
         {
@@ -180,7 +275,12 @@ void BlockProduct::emitTile(Elements &e, const Task &task) {
         });
       },
       [&] { return sums; });
-  emitResults(e, task, sums);
+}
+
+void BlockProduct::emitTile(Elements &e, const Task &task) {
+  if (places)
+    keepRows(e, task);
+  emitResults(e, task, packed < 0 ? emitStaged(e, task) : emitFetched(e, task));
 }
 
 /// The results of the tile, some of its rows at a time: their sums go to where the operands were.
@@ -250,7 +350,10 @@ void BlockProduct::emit() {
   Elements e(kernel, group);
   tile = isShort ? makeFragmentTile(kernel, *team, BFloat16Type::get(context), form)
                  : makeNumberTile(kernel, *team, sum, form);
-  int64_t pieces = 2 * tile->pieceSize() * graph::bytesOf(tile->element()),
+  if (canFetch())
+    packRight();
+  int64_t stages = packed < 0 ? 2 : kStages;
+  int64_t pieces = stages * tile->pieceSize() * graph::bytesOf(tile->element()),
           sums = paddedLine(form.columns) * (form.rows / tile->passes()) * graph::bytesOf(sum);
   memory = team->shared(IntegerType::get(context, 8), std::max(pieces, sums));
   if (operands->rowRank() > 1)

@@ -38,6 +38,11 @@ private:
   Values load(Elements &e, const Task &task, Value step);
   void keep(const Task &task, Values values, Value stage);
   void emitTile(Elements &e, const Task &task);
+  bool canFetch() const { return shortLeft && operands->hasShortRight(); }
+  void packRight();
+  void fetch(Elements &e, const Task &task, Value step, Value piece);
+  Values emitFetched(Elements &e, const Task &task);
+  Values emitStaged(Elements &e, const Task &task);
   void emitResults(Elements &e, const Task &task, mlir::ValueRange sums);
   void emitResult(Elements &e, const Task &task, Value line, Value column, Value from);
   Value below(Value number, const Dim &extent, int64_t size);
@@ -53,10 +58,12 @@ private:
   std::optional<ProductOperands> operands;
   std::optional<Team> team;
   Type sum;
-  const bool isShort; // factors are rounded to bf16
+  const bool isShort;  // factors are rounded to bf16
+  Value shortLeft;     // the left operand, where its pieces can be fetched
+  int64_t packed = -1; // the right one then, a constant of the kernel
   TileForm form;
   std::unique_ptr<ProductTile> tile;
-  Value memory; // of the block: two pieces, then the sums
+  Value memory; // of the block: pieces, then the sums
   Value places; // the indices of the tile's rows, where they are several
 };
 

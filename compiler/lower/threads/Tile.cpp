@@ -13,7 +13,7 @@ SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, 
       apart = std::max<int64_t>(1, team.threads / size);
   Value own = code.rem(team.rank(), code.number(size)),
         first = code.div(team.rank(), code.number(size));
-  for (int64_t i = 0; i < lines * steps / team.threads; ++i) {
+  for (int64_t i = 0; i < std::max<int64_t>(1, lines * steps / team.threads); ++i) {
     Value inner = code.add(own, code.number(i % parts * team.threads)),
           outer = code.add(first, code.number(i / parts * apart));
     slots.push_back(isAlongSteps ? Slot{outer, inner} : Slot{inner, outer});

@@ -25,7 +25,8 @@ struct Slot {
   Value line, step;
 };
 /// Slots of this thread for a piece whose sizes are powers of 2, as the number of threads is;
-/// neighbouring threads have neighbouring steps, or lines.
+/// neighbouring threads have neighbouring steps, or lines. Of a piece with fewer elements than
+/// threads the first threads alone have slots.
 llvm::SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps,
                                 bool isAlongSteps);
 /// The place of a slot in padded lines, one for each step.
@@ -94,8 +95,9 @@ llvm::ArrayRef<TileForm> numberTiles();
 int64_t threadsOfNumbers(const TileForm &form);
 std::unique_ptr<ProductTile> makeNumberTile(KernelBuilder &kernel, Team &team, Type sum,
                                             const TileForm &form);
-/// Tiles by products of fragments, of f16 or bf16; their sums are f32.
-llvm::ArrayRef<TileForm> fragmentTiles();
+/// Tiles by products of fragments, of f16 or bf16; their sums are f32. The largest is only for
+/// pieces that no registers hold on their way.
+llvm::ArrayRef<TileForm> fragmentTiles(bool areFetched);
 int64_t threadsOfFragments(const TileForm &form);
 std::unique_ptr<ProductTile> makeFragmentTile(KernelBuilder &kernel, Team &team, Type element,
                                               const TileForm &form);

@@ -105,3 +105,31 @@ func.func @heddle_program_run(%run: !program.ptr) -> i32 {
   %status = program.status %run
   return %status : i32
 }
+
+// -----
+
+// Copies meanwhile: 16 bytes, of which some are zeros, by rounds.
+// CHECK: .visible .entry fetch_0(
+// CHECK: cp.async.cg.shared.global [{{.*}}], [{{.*}}], 16, %r
+// CHECK: cp.async.commit_group
+// CHECK: cp.async.wait_group 2
+func.func private @fetch.0(%args: !program.ptr, %begin: i64, %end: i64, %scratch: !program.ptr<"cuda">)
+    attributes {program.words = 2, program.threads = 64} {
+  %x = program.argument %args[1] : !program.ptr<"cuda">
+  %memory = program.shared 16 in "cuda"
+  program.fetch %memory in "cuda", %x in "cuda", %end
+  program.round
+  program.await 2
+  program.barrier
+  %first = program.load %memory in "cuda" align 4 : f32
+  program.store %first, %x in "cuda" align 4 : f32
+  return
+}
+func.func @heddle_program_run(%run: !program.ptr) -> i32 {
+  %one = arith.constant 1 : i64
+  %none = arith.constant 0 : i64
+  %args = program.array 2
+  program.launch @fetch.0(%run, %args, %one, %none)
+  %status = program.status %run
+  return %status : i32
+}

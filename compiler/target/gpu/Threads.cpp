@@ -12,7 +12,7 @@ namespace {
 /// The name of all shared memory of a kernel, whose size a launch says.
 constexpr StringLiteral kShared = "heddle_shared";
 constexpr int64_t kAlignment = 16;
-constexpr unsigned kSharedSpace = 3;
+constexpr unsigned kGlobalSpace = 1, kSharedSpace = 3;
 
 class TeamOps {
 public:
@@ -27,7 +27,8 @@ public:
       bool isKnown =
           TypeSwitch<Operation *, bool>(op)
               .Case<program::RankOp, program::ShuffleOp, program::SharedOp, program::BarrierOp,
-                    program::LoadFragmentsOp, program::MultiplyFragmentsOp>([&](auto op) {
+                    program::LoadFragmentsOp, program::MultiplyFragmentsOp, program::FetchOp,
+                    program::RoundOp, program::AwaitOp>([&](auto op) {
                 made = lower(b, op);
                 return true;
               })
@@ -144,6 +145,25 @@ private:
         isHalf ? "llvm.nvvm.mma.m16n8k16.row.col.f32.f32" : "llvm.nvvm.mma.m16n8k16.row.col.bf16";
     Type f32 = b.getF32Type();
     return vectorOf(b, loc, f32, call(b, loc, name, structureOf(b, f32), operands));
+  }
+
+  Value lower(OpBuilder &b, program::FetchOp op) {
+    Location loc = op.getLoc();
+    auto inSpace = [&](Value pointer, unsigned space) -> Value {
+      return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), space),
+                                             pointer);
+    };
+    Value bytes = b.create<arith::TruncIOp>(loc, b.getI32Type(), op.getBytes());
+    return call(
+        b, loc, "llvm.nvvm.cp.async.cg.shared.global.16.s", {},
+        {inSpace(op.getTarget(), kSharedSpace), inSpace(op.getSource(), kGlobalSpace), bytes});
+  }
+  Value lower(OpBuilder &b, program::RoundOp op) {
+    return call(b, op.getLoc(), "llvm.nvvm.cp.async.commit.group", {}, {});
+  }
+  Value lower(OpBuilder &b, program::AwaitOp op) {
+    return call(b, op.getLoc(), "llvm.nvvm.cp.async.wait.group", {},
+                word(b, op.getLoc(), op.getRounds()));
   }
 
   StringRef declareShared() {
