@@ -7,6 +7,7 @@
 #include "compiler/graph/Typical.h"
 #include "compiler/mechanism/Extents.h"
 #include "compiler/mechanism/Product.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -20,9 +21,12 @@ static std::string whyNotInThreads(const mechanism::Mechanism &mechanism, mechan
     auto matmul = dyn_cast<graph::MatmulOp>(op);
     return matmul && graph::dimsOf(matmul)[graph::rankOf(matmul) - 2].isConstant(1);
   });
-  return &mechanism == &mechanism::kAttention ? "attention"
-         : hasOneRow                          ? "products of a single row"
-                                              : "";
+  if (hasOneRow)
+    return "products of a single row";
+  std::string why;
+  auto parts =
+      &mechanism == &mechanism::kAttention ? mechanism::readAttention(ops, why) : std::nullopt;
+  return parts && !mechanism::fitsFragments(*parts) ? "such attentions" : "";
 }
 
 std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops ops,

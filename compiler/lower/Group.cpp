@@ -49,6 +49,11 @@ static LogicalResult byBlocks(KernelBuilder &kernel, Block *group, const Schedul
   return emit(kernel, group, schedule);
 }
 
+static LogicalResult emitThreadAttention(KernelBuilder &kernel, Block *group,
+                                         const Schedule &schedule) {
+  return (schedule.isShort ? emitFragmentAttention : emitNumberAttention)(kernel, group, schedule);
+}
+
 using program::Form;
 
 static constexpr Lowering kLowerings[] = {
@@ -79,7 +84,7 @@ static constexpr Lowering kLowerings[] = {
     {&mechanism::kNarrowConv, Form::Threads, emitProduct},
     {&mechanism::kWinograd, Form::Threads, emitProduct},
     {&mechanism::kStitch, Form::Threads, byBlocks<emitBlockStitch>},
-    {&mechanism::kAttention, Form::Threads, byBlocks<emitBlockAttention>},
+    {&mechanism::kAttention, Form::Threads, byBlocks<emitThreadAttention>},
     {&mechanism::kWindow, Form::Threads, emitThreads},
     {&mechanism::kFilterGradient, Form::Threads, emitThreads},
 };

@@ -105,9 +105,12 @@ mlir::LogicalResult emitBlockProduct(KernelBuilder &kernel, mlir::Block *group,
 mlir::LogicalResult emitBlockStitch(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// Two products with a softmax between them by blocks of threads.
-mlir::LogicalResult emitBlockAttention(KernelBuilder &kernel, mlir::Block *group,
-                                       const Schedule &schedule);
+/// Two products with a softmax between them by blocks of threads: of numbers, or, where factors are
+/// rounded, of fragments.
+mlir::LogicalResult emitNumberAttention(KernelBuilder &kernel, mlir::Block *group,
+                                        const Schedule &schedule);
+mlir::LogicalResult emitFragmentAttention(KernelBuilder &kernel, mlir::Block *group,
+                                          const Schedule &schedule);
 
 /// A scatter, whose updates may meet: each task has a part of the result, and takes its updates in
 /// order.

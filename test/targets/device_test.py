@@ -93,6 +93,31 @@ def test_products_of_bf16(tmp_path, rows, depth, between, columns):
                                atol=2e-3 * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("heads, queries, keys, depth, columns", [
+    (2, 100, 100, 64, 64), (1, 20, 300, 40, 96), (3, 70, 65, 128, 16), (2, 33, 1, 16, 128)])
+def test_attention_of_bf16(tmp_path, heads, queries, keys, depth, columns):
+    """A mask hides some keys, and in one row all but one."""
+    graph = Graph()
+    q, k, v = (graph.input(name, ["n", heads, *sizes]) for name, sizes in (
+        ("q", (queries, depth)), ("k", (depth, keys)), ("v", (keys, columns))))
+    mask = graph.input("mask", [queries, keys])
+    scores = graph.op("Mul", graph.op("MatMul", q, k), graph.constant(np.float32(depth**-0.5)))
+    weights = graph.op("Softmax", graph.op("Add", scores, mask), axis=-1)
+    graph.output(graph.op("MatMul", weights, v), ["n", heads, queries, columns])
+    hidden = random.random((queries, keys)) < 0.3
+    hidden[:, 0], hidden[5, 1:] = False, True
+    feeds = {"q": normal(2, heads, queries, depth), "k": normal(2, heads, depth, keys),
+             "v": normal(2, heads, keys, columns),
+             "mask": np.where(hidden, np.float32(-np.inf), np.float32(0))}
+    found = run(saved(graph, tmp_path / "m.onnx"), [feeds], math="bf16", plan=SHORT)
+    assert not isinstance(found.results[0], str), found.results[0]
+    assert found.report["instructions"]["mma"] > 0, found.report
+    scores = rounded(feeds["q"]) @ rounded(feeds["k"]) * depth**-0.5 + feeds["mask"]
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    wanted = weights / weights.sum(-1, keepdims=True) @ rounded(feeds["v"])
+    np.testing.assert_allclose(found.results[0][0], wanted, rtol=2e-2, atol=2e-2)
+
+
 def test_convolutions_of_bf16(tmp_path):
     """Images whose border is none of them, strides, groups and channels that are few."""
     graph = Graph()

@@ -1,88 +1,20 @@
-// Attention: two products with a softmax between them by blocks of threads (FlashAttention-2, Dao,
-// 2023).
-//
-// A block has some query rows of a head. It takes the keys tile by tile: their scores go to shared
-// memory, where each row becomes exponentials below its largest score so far; the sums of the
-// second product are scaled down whenever that grows. Where more than a division follows the
-// exponentials, their sums are found first, and the keys are taken twice.
+// Attention: see Attention.h.
 
-#include "compiler/mechanism/attention/Attention.h"
-#include "compiler/lower/Schedule.h"
+#include "compiler/lower/threads/Attention.h"
+
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
-#include "compiler/lower/threads/Tile.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-namespace {
-
-constexpr int64_t kKeys = 64;  // of a tile
-constexpr int64_t kSteps = 32; // of a reduction at a time
-
-class BlockAttention {
-public:
-  BlockAttention(KernelBuilder &kernel, Block *group, const Schedule &)
-      : kernel(kernel), group(group) {}
-
-  LogicalResult prepare();
-  void emit();
-
-private:
-  /// State of a row, of which four threads know the same, and the sums of the second product.
-  struct Rows {
-    Value largest, sum;
-    Values values;
-  };
-
-  void emitTask(Elements &e, Value task);
-  Rows overTiles(Elements &e, const Rows &start,
-                 llvm::function_ref<Rows(Value firstKey, const Rows &)> body);
-  void emitScores(Elements &e, Value firstKey);
-  Rows addExponentials(Elements &e, Value firstKey, const Rows &rows);
-  Values addWeights(Elements &e, Value firstKey, const Rows &rows);
-  Values addValues(Elements &e, Value firstKey, ValueRange sums);
-  void emitResults(Elements &e, const Rows &rows);
-
-  void copyPiece(int64_t lines, bool isAlongSteps, Value first,
-                 llvm::function_ref<Value(const Slot &)> valueOf);
-  Value foldScores(Elements &e, Value firstKey, Value initial,
-                   llvm::function_ref<Value(Value row, Value key, Value at, Value carried)> body);
-  Value valueAt(Elements &e, Value tensor, Value row, Value key, double otherwise = 0);
-  Value guardedBy(Elements &e, Value isThere, double otherwise, llvm::function_ref<Value()> value);
-  void bindNumber(Elements &e, Value tensor, Value value);
-  Value rowNumber(Value row);
-  Indices operandPlace(Elements &e, graph::MatmulOp product, Value operand, Value row,
-                       Value column);
-  Indices placeIn(Elements &e, Value tensor, Value row, Value column);
-  /// The row of a tile that this thread serves, and its number among the threads that do.
-  Value ownRow() { return kernel.code().div(team->rank(), kernel.code().number(kOfRow)); }
-  Value ownPart() { return kernel.code().rem(team->rank(), kernel.code().number(kOfRow)); }
-  Value combineOfRow(Operation *reduction, Value value);
-  Value numberOf(double value) { return kernel.code().constantOf(number, value); }
-
-  static constexpr int64_t kOfRow = 4; // threads
-
-  KernelBuilder &kernel;
-  Block *group;
-  mechanism::AttentionParts parts;
-  Type number;
-  Dim batches, queries, keys, depth, columns;
-  TileSizes ofScores, ofValues;
-  std::optional<Team> team;
-  std::optional<ThreadTile> scores, values;
-  Value pieces, weights, factors; // shared memory
-  Value batch;                    // of the task
-  Value firstRow;
-};
-
-LogicalResult BlockAttention::prepare() {
+LogicalResult BlocksOfAttention::read() {
   std::string why;
-  auto read = mechanism::readAttention(mechanism::opsOf(*group), why);
-  if (!read)
+  auto found = mechanism::readAttention(mechanism::opsOf(*group), why);
+  if (!found)
     return failure();
-  parts = *read;
+  parts = *found;
   number = accumulatorType(graph::storageOf(parts.scores.getResult()));
   DimVector dims = graph::dimsOf(parts.scores.getResult());
   batches = graph::elementCount(batchDims(parts.scores.getResult()));
@@ -90,46 +22,59 @@ LogicalResult BlockAttention::prepare() {
   keys = dims.back();
   depth = graph::dimsOf(parts.scores.getA()).back();
   columns = graph::dimsOf(parts.values.getResult()).back();
-  if (!mechanism::fitsBlocks(parts))
-    return kernel.refuse("its values are not up to " + Twine(mechanism::kMostColumnsOfBlocks) +
-                         " columns");
-  auto known = queries.constant();
-  int64_t rows = known && *known <= 16 ? 16 : 64;
-  int64_t tiles = llvm::PowerOf2Ceil(llvm::divideCeil(*columns.constant(), kKeys));
-  int64_t ofColumns = std::max<int64_t>(1, tiles) * kNeighbours;
-  ofScores = {rows, kKeys, kNeighbours, kNeighbours};
-  ofValues = {rows, kKeys / kNeighbours * ofColumns, kNeighbours, ofColumns};
-  return success();
+  if (mechanism::fitsBlocks(parts))
+    return success();
+  return kernel.refuse("its values are not up to " + Twine(mechanism::kMostColumnsOfBlocks) +
+                       " columns");
 }
 
-Value BlockAttention::guardedBy(Elements &e, Value isThere, double otherwise,
-                                llvm::function_ref<Value()> value) {
+void BlocksOfAttention::emitBlocks(int64_t threads, int64_t rows,
+                                   llvm::function_ref<void()> prepare,
+                                   llvm::function_ref<void(Elements &)> body) {
+  kernel.beginPhase(threads);
+  team.emplace(kernel, threads);
+  Elements e(kernel, group);
+  Code &code = kernel.code();
+  prepare();
+  kernel.forEachTask([&](Value task) {
+    Elements::Scope scope(e);
+    Value blocks = kernel.dim(queries.ceilDiv(Dim(rows)));
+    batch = code.div(task, blocks);
+    firstRow = code.mul(code.rem(task, blocks), code.number(rows));
+    body(e);
+  });
+  kernel.endPhase(batches * queries.ceilDiv(Dim(rows)),
+                  batches * queries * keys * (depth + columns));
+}
+
+Value BlocksOfAttention::guardedBy(Elements &e, Value isThere, double otherwise,
+                                   llvm::function_ref<Value()> value) {
   return guarded(e, isThere, number, value, [&] { return numberOf(otherwise); });
 }
 
-void BlockAttention::bindNumber(Elements &e, Value tensor, Value value) {
+void BlocksOfAttention::bindNumber(Elements &e, Value tensor, Value value) {
   value = narrow(e, value, graph::storageOf(tensor));
   e.bind(tensor, [value](ArrayRef<Index>) { return value; });
 }
 
-/// The query of a row of the tile; rows after the last one are that one again.
-Value BlockAttention::rowNumber(Value row) {
+Value BlocksOfAttention::rowNumber(Value row) {
   Code &code = kernel.code();
   Value last = code.sub(kernel.dim(queries), code.number(1));
   return code.min(code.add(firstRow, row), last);
 }
 
-/// The place of an operand's element.
-Indices BlockAttention::operandPlace(Elements &e, graph::MatmulOp product, Value operand, Value row,
-                                     Value column) {
-  Indices ofResult = indicesOf(e, batchDims(product.getResult()), batch);
-  Indices place = operandBatch(e, product, operand, ofResult);
-  place.append({e.uniform(row), e.uniform(column)});
-  return place;
+Value BlocksOfAttention::operandAt(Elements &e, graph::MatmulOp product, unsigned operand,
+                                   Value row, Value column, Value isThere) {
+  return guardedBy(e, isThere, 0, [&] {
+    Value tensor = product->getOperand(operand);
+    Indices ofResult = indicesOf(e, batchDims(product.getResult()), batch);
+    Indices place = operandBatch(e, product, tensor, ofResult);
+    place.append({e.uniform(row), e.uniform(column)});
+    return widen(e, e.at(tensor, place), number);
+  });
 }
 
-/// The place of a score in a tensor whose rows are those of the scores.
-Indices BlockAttention::placeIn(Elements &e, Value tensor, Value row, Value column) {
+Indices BlocksOfAttention::placeIn(Elements &e, Value tensor, Value row, Value column) {
   Code &code = kernel.code();
   DimVector dims = graph::dimsOf(tensor);
   dims.pop_back();
@@ -143,233 +88,32 @@ Indices BlockAttention::placeIn(Elements &e, Value tensor, Value row, Value colu
   return place;
 }
 
-/// The number of a score, or `otherwise` where there is no such key.
-Value BlockAttention::valueAt(Elements &e, Value tensor, Value row, Value key, double otherwise) {
+Value BlocksOfAttention::valueAt(Elements &e, Value tensor, Value row, Value key,
+                                 double otherwise) {
   return guardedBy(e, kernel.code().less(key, kernel.dim(keys)), otherwise, [&] {
     Elements::Scope inside(e);
     return widen(e, e.at(tensor, placeIn(e, tensor, row, key)), number);
   });
 }
 
-Value BlockAttention::combineOfRow(Operation *reduction, Value value) {
+Value BlocksOfAttention::baseOf(Value largest) {
   Code &code = kernel.code();
-  for (int64_t distance = kOfRow / 2; distance > 0; distance /= 2) {
-    Value other = code.b.create<program::ShuffleOp>(code.loc, value, distance);
-    value = lower::combine(code, reduction, value, other);
-  }
-  return value;
+  Value isNone =
+      code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, largest, numberOf(kLowest));
+  return code.b.create<arith::SelectOp>(code.loc, isNone, numberOf(0), largest);
 }
 
-/// Copies a piece of an operand to element `first` of the shared memory.
-void BlockAttention::copyPiece(int64_t lines, bool isAlongSteps, Value first,
-                               llvm::function_ref<Value(const Slot &)> valueOf) {
-  Code &code = kernel.code();
-  SmallVector<Slot> slots = slotsOf(code, *team, lines, kSteps, isAlongSteps);
-  Values copied;
-  for (const Slot &slot : slots)
-    copied.push_back(valueOf(slot));
-  for (auto [slot, value] : llvm::zip(slots, copied))
-    code.store(number, value, pieces, code.add(first, placeOf(code, slot, lines)));
-}
-
-/// The scores of a tile of keys, where `weights` will be.
-void BlockAttention::emitScores(Elements &e, Value firstKey) {
-  Code &code = kernel.code();
-  Value left = parts.scores.getA(), right = parts.scores.getB();
-  auto elementOf = [&](Value tensor, Value row, Value column) {
-    return widen(e, e.at(tensor, operandPlace(e, parts.scores, tensor, row, column)), number);
-  };
-  Value zero = code.number(0), second = code.number(paddedLine(ofScores.rows) * kSteps);
-  Value end = kernel.dim(depth), endOfKeys = kernel.dim(keys);
-  Values sums = code.fold(zero, end, kSteps, scores->zeros(), [&](Value first, ValueRange in) {
-    Elements::Scope scope(e);
-    copyPiece(ofScores.rows, !isTransposed(group, left), zero, [&](const Slot &slot) {
-      Value k = code.add(first, slot.step);
-      return guardedBy(e, code.less(k, end), 0,
-                       [&] { return elementOf(left, rowNumber(slot.line), k); });
-    });
-    copyPiece(kKeys, isTransposed(group, right), second, [&](const Slot &slot) {
-      Value k = code.add(first, slot.step), key = code.add(firstKey, slot.line);
-      return guardedBy(e, code.both(code.less(k, end), code.less(key, endOfKeys)), 0,
-                       [&] { return elementOf(right, k, key); });
-    });
-    team->barrier();
-    Values next = scores->multiply(pieces, code.at(pieces, number, second), kSteps, in);
-    team->barrier();
-    return next;
-  });
-  scores->forEach(sums, [&](Value row, Value column, Value sum) {
-    code.store(number, sum, weights,
-               code.add(code.mul(column, code.number(paddedLine(ofScores.rows))), row));
-  });
-  team->barrier();
-}
-
-/// Runs `body` for this thread's scores of a tile: their queries, keys and places in `weights`.
-Value BlockAttention::foldScores(Elements &e, Value firstKey, Value initial,
-                                 llvm::function_ref<Value(Value, Value, Value, Value)> body) {
-  Code &code = kernel.code();
-  Value row = ownRow(), query = rowNumber(row);
-  return code.fold(
-      ownPart(), code.number(kKeys), kOfRow, initial, [&](Value column, ValueRange carried) {
-        Elements::Scope scope(e);
-        Value line = code.mul(column, code.number(paddedLine(ofScores.rows)));
-        return Values{body(query, code.add(firstKey, column), code.add(line, row), carried[0])};
-      })[0];
-}
-
-/// The scores become exponentials, which each row's sum grows by. Sums of the second product have
-/// to be multiplied by what is in `factors` then.
-BlockAttention::Rows BlockAttention::addExponentials(Elements &e, Value firstKey,
-                                                     const Rows &rows) {
-  Code &code = kernel.code();
-  constexpr double kLowest = -std::numeric_limits<double>::infinity();
-  Value lowest = numberOf(kLowest), product = parts.scores.getResult();
-  Value largest = foldScores(e, firstKey, lowest, [&](Value row, Value key, Value at, Value most) {
-    bindNumber(e, product, code.load(number, weights, at));
-    Value logit = valueAt(e, parts.logits, row, key, kLowest);
-    e.unbind(product);
-    code.store(number, logit, weights, at);
-    return lower::combine(code, parts.max, most, logit);
-  });
-  largest = combineOfRow(parts.max, largest);
-  largest = lower::combine(code, parts.max, rows.largest, largest);
-  // As long as a row has no key, any number does.
-  Value isNone = code.b.create<arith::CmpFOp>(code.loc, arith::CmpFPredicate::OEQ, largest, lowest);
-  Value base = code.b.create<arith::SelectOp>(code.loc, isNone, numberOf(0), largest);
-  Value factor = code.b.create<math::ExpOp>(
-      code.loc, code.b.create<arith::SubFOp>(code.loc, rows.largest, base));
-  bindNumber(e, parts.max, base);
-  Value sum = foldScores(e, firstKey, numberOf(0), [&](Value row, Value key, Value at, Value sum) {
-    bindNumber(e, parts.logits, code.load(number, weights, at));
-    Value power = valueAt(e, parts.sum.getX(), row, key);
-    e.unbind(parts.logits);
-    code.store(number, power, weights, at);
-    return code.b.create<arith::AddFOp>(code.loc, sum, power).getResult();
-  });
-  e.unbind(parts.max);
-  sum = combineOfRow(parts.sum, sum);
-  sum = code.b.create<math::FmaOp>(code.loc, rows.sum, factor, sum);
-  code.when(code.less(ownPart(), code.number(1)),
-            [&] { code.store(number, factor, factors, ownRow()); });
-  team->barrier();
-  return {largest, sum, rows.values};
-}
-
-/// Multiplies what is in `weights` by the values of these keys.
-Values BlockAttention::addValues(Elements &e, Value firstKey, ValueRange sums) {
-  Code &code = kernel.code();
-  Value right = parts.values.getB();
-  Values next(sums);
-  for (int64_t first = 0; first < kKeys; first += kSteps) {
-    Elements::Scope scope(e);
-    copyPiece(ofValues.columns, isTransposed(group, right), code.number(0), [&](const Slot &slot) {
-      Value key = code.add(firstKey, code.add(slot.step, code.number(first)));
-      Value isThere =
-          code.both(code.less(key, kernel.dim(keys)), code.less(slot.line, kernel.dim(columns)));
-      return guardedBy(e, isThere, 0, [&] {
-        Indices place = operandPlace(e, parts.values, right, key, slot.line);
-        return widen(e, e.at(right, place), number);
-      });
-    });
-    team->barrier();
-    Value left = code.at(weights, number, code.number(first * paddedLine(ofScores.rows)));
-    next = values->multiply(left, pieces, kSteps, next);
-    team->barrier();
-  }
-  return next;
-}
-
-/// The scores become weights, whose largest score and sum of exponentials are known.
-Values BlockAttention::addWeights(Elements &e, Value firstKey, const Rows &rows) {
-  Code &code = kernel.code();
-  Value product = parts.scores.getResult();
-  bindNumber(e, parts.max, rows.largest);
-  bindNumber(e, parts.sum, rows.sum);
-  foldScores(e, firstKey, numberOf(0), [&](Value row, Value key, Value at, Value none) {
-    bindNumber(e, product, code.load(number, weights, at));
-    code.store(number, valueAt(e, parts.weights, row, key), weights, at);
-    e.unbind(product);
-    return none;
-  });
-  e.unbind(parts.max);
-  e.unbind(parts.sum);
-  team->barrier();
-  return addValues(e, firstKey, rows.values);
-}
-
-BlockAttention::Rows BlockAttention::overTiles(Elements &e, const Rows &start,
-                                               llvm::function_ref<Rows(Value, const Rows &)> body) {
-  Code &code = kernel.code();
-  auto packed = [](const Rows &rows) {
-    Values all{rows.largest, rows.sum};
-    llvm::append_range(all, rows.values);
-    return all;
-  };
-  auto unpacked = [](ValueRange all) {
-    return Rows{all[0], all[1], Values(all.begin() + 2, all.end())};
-  };
-  return unpacked(code.fold(code.number(0), kernel.dim(keys), kKeys, packed(start),
-                            [&](Value firstKey, ValueRange in) {
-                              Elements::Scope scope(e);
-                              return packed(body(firstKey, unpacked(in)));
-                            }));
-}
-
-void BlockAttention::emitTask(Elements &e, Value task) {
-  Code &code = kernel.code();
-  Value blocks = kernel.dim(queries.ceilDiv(Dim(ofScores.rows)));
-  batch = code.div(task, blocks);
-  firstRow = code.mul(code.rem(task, blocks), code.number(ofScores.rows));
-  Rows rows{numberOf(-std::numeric_limits<double>::infinity()), numberOf(0), {}};
-  if (!parts.dividesLast) {
-    rows = overTiles(e, rows, [&](Value firstKey, const Rows &rows) {
-      emitScores(e, firstKey);
-      return addExponentials(e, firstKey, rows);
-    });
-    rows.values = values->zeros();
-    rows = overTiles(e, rows, [&](Value firstKey, const Rows &rows) {
-      emitScores(e, firstKey);
-      return Rows{rows.largest, rows.sum, addWeights(e, firstKey, rows)};
-    });
-    return emitResults(e, rows);
-  }
-  rows.values = values->zeros();
-  rows = overTiles(e, rows, [&](Value firstKey, const Rows &rows) {
-    emitScores(e, firstKey);
-    Rows next = addExponentials(e, firstKey, rows);
-    for (int64_t i = 0; i < ofValues.ofRows; ++i) {
-      Value row = code.add(values->rowOf(i / kNeighbours), code.number(i % kNeighbours));
-      Value factor = code.load(number, factors, row);
-      for (int64_t j = 0; j < ofValues.ofColumns; ++j) {
-        Value &sum = next.values[i * ofValues.ofColumns + j];
-        sum = code.b.create<arith::MulFOp>(code.loc, sum, factor);
-      }
-    }
-    next.values = addValues(e, firstKey, next.values);
-    return next;
-  });
-  emitResults(e, rows);
-}
-
-void BlockAttention::emitResults(Elements &e, const Rows &rows) {
+void BlocksOfAttention::storeResults(Elements &e, Value sums, Value factors,
+                                     int64_t columnsOfLine) {
   Code &code = kernel.code();
   Value made = parts.values.getResult();
-  // Without a key the result is 0; where all scores are -inf, it is NaN.
-  Value hasKeys = code.less(code.number(0), kernel.dim(keys));
-  Value sum = code.b.create<arith::SelectOp>(code.loc, hasKeys, rows.sum, numberOf(1));
-  code.when(code.less(ownPart(), code.number(1)),
-            [&] { code.store(number, sum, factors, ownRow()); });
-  team->barrier();
-  values->put(pieces, code.number(0), 0, rows.values);
-  team->barrier();
   int64_t width = *columns.constant();
-  team->fold(e, code.number(0), code.number(ofValues.rows * width), {}, [&](Value i, ValueRange) {
+  team->fold(e, code.number(0), code.number(rows * width), {}, [&](Value i, ValueRange) {
     Value row = code.div(i, code.number(width)), column = code.rem(i, code.number(width));
     code.when(code.less(code.add(firstRow, row), kernel.dim(queries)), [&] {
       Elements::Scope scope(e);
-      Value at = code.add(code.mul(row, code.number(paddedLine(ofValues.columns))), column);
-      Value sum = code.load(number, factors, row), value = code.load(number, pieces, at);
+      Value at = code.add(code.mul(row, code.number(paddedLine(columnsOfLine))), column);
+      Value sum = code.load(number, factors, row), value = code.load(number, sums, at);
       if (parts.dividesLast)
         value = code.b.create<arith::DivFOp>(code.loc, value, sum);
       else
@@ -384,31 +128,6 @@ void BlockAttention::emitResults(Elements &e, const Rows &rows) {
     return Values();
   });
   team->barrier(); // the next task writes there
-}
-
-void BlockAttention::emit() {
-  kernel.beginPhase(ofScores.threads());
-  team.emplace(kernel, ofScores.threads());
-  Elements e(kernel, group);
-  scores.emplace(kernel, *team, number, ofScores);
-  values.emplace(kernel, *team, number, ofValues);
-  int64_t ofBoth = (paddedLine(ofScores.rows) + paddedLine(kKeys)) * kSteps;
-  int64_t ofValue = paddedLine(ofValues.columns) * std::max(kSteps, ofValues.rows);
-  pieces = team->shared(number, std::max(ofBoth, ofValue));
-  weights = team->shared(number, paddedLine(ofScores.rows) * kKeys);
-  factors = team->shared(number, ofScores.rows);
-  kernel.forEachTask([&](Value task) {
-    Elements::Scope scope(e);
-    emitTask(e, task);
-  });
-  Dim work = batches * queries * keys * (depth + columns);
-  kernel.endPhase(batches * queries.ceilDiv(Dim(ofScores.rows)), work);
-}
-
-} // namespace
-
-LogicalResult emitBlockAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  return carryOut<BlockAttention>(kernel, group, schedule);
 }
 
 } // namespace heddle::lower

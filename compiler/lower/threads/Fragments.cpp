@@ -4,13 +4,52 @@
 // Both operands lie in shared memory with the steps of a row, or column, side by side: in lines of
 // 80 bytes, so that eight of them are read at once from all banks.
 
+#include "compiler/lower/threads/Fragments.h"
 #include "compiler/lower/threads/Tile.h"
 
 using namespace mlir;
 
 namespace heddle::lower {
 
-static constexpr int64_t kInStep = 32, kRows = 16, kColumns = 8, kSteps = 16; // of an instruction
+static constexpr int64_t kRows = kRowsOfFragment, kColumns = kColumnsOfFragment;
+
+Value lane(Code &code, Team &team) { return code.rem(team.rank(), code.number(kInStep)); }
+
+Value zeroFragment(Code &code) {
+  auto vector = VectorType::get({4}, code.b.getF32Type());
+  return code.b.create<arith::ConstantOp>(code.loc, DenseElementsAttr::get(vector, 0.0f));
+}
+
+static Value load(Code &code, const FragmentLines &lines, Value line, Value step) {
+  Value at = code.add(code.mul(line, code.number(lines.length)), step);
+  return code.b.create<program::LoadFragmentsOp>(code.loc,
+                                                 VectorType::get({4}, code.b.getI32Type()),
+                                                 code.at(lines.memory, lines.element, at));
+}
+
+Value loadRows(Code &code, Team &team, const FragmentLines &lines, Value line, Value step) {
+  Value self = lane(code, team), sixteen = code.number(16);
+  Value upper = code.mul(code.div(self, sixteen), code.number(8)); // of the last two matrices
+  return load(code, lines, code.add(line, code.rem(self, sixteen)), code.add(step, upper));
+}
+
+Values loadColumns(Code &code, Team &team, const FragmentLines &lines, Value line, Value step) {
+  Value self = lane(code, team), eight = code.number(8);
+  Value upper = code.mul(code.div(self, code.number(16)), eight);
+  Value odd = code.mul(code.rem(code.div(self, eight), code.number(2)), eight);
+  Value both = load(code, lines, code.add(line, code.add(code.rem(self, eight), upper)),
+                    code.add(step, odd));
+  Values each;
+  for (int64_t half : {0, 2})
+    each.push_back(code.b.create<vector::ExtractStridedSliceOp>(
+        code.loc, both, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
+  return each;
+}
+
+Value multiplyFragments(Code &code, Value left, Value right, Value sum, Type element) {
+  return code.b.create<program::MultiplyFragmentsOp>(code.loc, sum.getType(), left, right, sum,
+                                                     element);
+}
 
 ArrayRef<TileForm> fragmentTiles(bool areFetched) {
   static constexpr TileForm kForms[] = {{128, 128, 64, 64, 32, 1},
@@ -45,16 +84,14 @@ public:
   Value rowOf(int64_t pass, Value row) override;
 
 private:
-  int64_t line() const { return form.depth + 8; }
+  int64_t line() const { return FragmentLines::lengthFor(form.depth); }
   /// Matrices that are the rows, and the columns, of a part.
   int64_t rowsOfPart() const { return form.ofRows / kRows; }
   int64_t columnsOfPart() const { return form.ofColumns / kColumns; }
-  Value lane() { return kernel.code().rem(team.rank(), kernel.code().number(kInStep)); }
   /// The first row, and the first column, of this thread's part; matrices of `size` count as one.
   Value partRow(int64_t size);
   Value partColumn();
   Value placeAt(Value line, Value step);
-  Value load(Value piece, Value line, Value step);
 
   KernelBuilder &kernel;
   Team &team;
@@ -81,44 +118,26 @@ Value FragmentTile::placeAt(Value row, Value step) {
 }
 
 Values FragmentTile::zeros() {
-  Code &code = kernel.code();
-  auto vector = VectorType::get({4}, code.b.getF32Type());
-  Value zero = code.b.create<arith::ConstantOp>(code.loc, DenseElementsAttr::get(vector, 0.0f));
-  return Values(rowsOfPart() * columnsOfPart(), zero);
-}
-
-Value FragmentTile::load(Value piece, Value line, Value step) {
-  Code &code = kernel.code();
-  return code.b.create<program::LoadFragmentsOp>(code.loc,
-                                                 VectorType::get({4}, code.b.getI32Type()),
-                                                 code.at(piece, type, placeAt(line, step)));
+  return Values(rowsOfPart() * columnsOfPart(), zeroFragment(kernel.code()));
 }
 
 Values FragmentTile::multiply(Value piece, ValueRange sums) {
   Code &code = kernel.code();
-  Value self = lane(), eight = code.number(8), sixteen = code.number(16);
-  Value upper = code.mul(code.div(self, sixteen), eight); // of the last two matrices
-  Value odd = code.mul(code.rem(code.div(self, eight), code.number(2)), eight);
-  Value row = code.add(partRow(form.ofRows), code.rem(self, sixteen));
-  Value column = code.add(code.add(partColumn(), code.number(form.rows)),
-                          code.add(code.rem(self, eight), upper));
+  FragmentLines lines{piece, type, line()};
+  Value row = partRow(form.ofRows), column = code.add(partColumn(), code.number(form.rows));
   Values next(sums.begin(), sums.end());
-  for (int64_t first = 0; first < form.depth; first += kSteps) {
+  for (int64_t first = 0; first < form.depth; first += kStepsOfFragment) {
     Value step = code.number(first);
     Values left, right;
     for (int64_t i = 0; i < rowsOfPart(); ++i)
-      left.push_back(load(piece, code.add(row, code.number(i * kRows)), code.add(upper, step)));
-    // Each load has all steps of two matrices of columns.
-    for (int64_t j = 0; j < columnsOfPart(); j += 2) {
-      Value both = load(piece, code.add(column, code.number(j * kColumns)), code.add(odd, step));
-      for (int64_t half : {0, 2})
-        right.push_back(code.b.create<vector::ExtractStridedSliceOp>(
-            code.loc, both, ArrayRef<int64_t>{half}, ArrayRef<int64_t>{2}, ArrayRef<int64_t>{1}));
-    }
+      left.push_back(loadRows(code, team, lines, code.add(row, code.number(i * kRows)), step));
+    for (int64_t j = 0; j < columnsOfPart(); j += 2)
+      llvm::append_range(
+          right, loadColumns(code, team, lines, code.add(column, code.number(j * kColumns)), step));
     for (auto [i, a] : llvm::enumerate(left))
       for (auto [j, b] : llvm::enumerate(right)) {
         Value &sum = next[i * columnsOfPart() + j];
-        sum = code.b.create<program::MultiplyFragmentsOp>(code.loc, sum.getType(), a, b, sum, type);
+        sum = multiplyFragments(code, a, b, sum, type);
       }
   }
   return next;
@@ -127,7 +146,7 @@ Values FragmentTile::multiply(Value piece, ValueRange sums) {
 void FragmentTile::put(Value memory, int64_t pass, ValueRange sums) {
   Code &code = kernel.code();
   Type f32 = code.b.getF32Type();
-  Value self = lane(), four = code.number(4);
+  Value self = lane(code, team), four = code.number(4);
   Value row = code.add(partRow(kRows), code.div(self, four));
   Value column = code.add(partColumn(), code.mul(code.rem(self, four), code.number(2)));
   for (int64_t j = 0; j < columnsOfPart(); ++j)

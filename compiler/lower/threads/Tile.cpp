@@ -6,18 +6,22 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps) {
-  SmallVector<Slot> slots;
+Slot slotAt(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps, Value i) {
   int64_t size = isAlongSteps ? steps : lines;
   int64_t parts = std::max<int64_t>(1, size / team.threads), // of a run of neighbours
       apart = std::max<int64_t>(1, team.threads / size);
-  Value own = code.rem(team.rank(), code.number(size)),
-        first = code.div(team.rank(), code.number(size));
-  for (int64_t i = 0; i < std::max<int64_t>(1, lines * steps / team.threads); ++i) {
-    Value inner = code.add(own, code.number(i % parts * team.threads)),
-          outer = code.add(first, code.number(i / parts * apart));
-    slots.push_back(isAlongSteps ? Slot{outer, inner} : Slot{inner, outer});
-  }
+  Value count = code.number(parts);
+  Value inner = code.add(code.rem(team.rank(), code.number(size)),
+                         code.mul(code.rem(i, count), code.number(team.threads)));
+  Value outer = code.add(code.div(team.rank(), code.number(size)),
+                         code.mul(code.div(i, count), code.number(apart)));
+  return isAlongSteps ? Slot{outer, inner} : Slot{inner, outer};
+}
+
+SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps) {
+  SmallVector<Slot> slots;
+  for (int64_t i = 0; i < std::max<int64_t>(1, lines * steps / team.threads); ++i)
+    slots.push_back(slotAt(code, team, lines, steps, isAlongSteps, code.number(i)));
   return slots;
 }
 

@@ -29,6 +29,8 @@ struct Slot {
 /// threads the first threads alone have slots.
 llvm::SmallVector<Slot> slotsOf(Code &code, Team &team, int64_t lines, int64_t steps,
                                 bool isAlongSteps);
+/// The slot number `i` of these.
+Slot slotAt(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps, Value i);
 /// The place of a slot in padded lines, one for each step.
 Value placeOf(Code &code, const Slot &slot, int64_t lines);
 

@@ -442,6 +442,16 @@ bool fitsBlocks(const AttentionParts &parts) {
   return columns && *columns <= kMostColumnsOfBlocks;
 }
 
+bool fitsFragments(const AttentionParts &parts) {
+  auto isFew = [](const graph::Dim &size) {
+    return size.constant() && *size.constant() <= kMostOfFragments;
+  };
+  graph::MatmulOp scores = parts.scores, values = parts.values;
+  return parts.dividesLast && isFew(graph::dimsOf(scores.getA()).back()) &&
+         isFew(graph::dimsOf(values.getResult()).back()) &&
+         !graph::elementOf(scores.getResult()).isF64();
+}
+
 const Mechanism kAttention = {.name = "attention",
                               .check = fitsAttention,
                               .knobs = kKnobs,

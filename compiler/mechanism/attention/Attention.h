@@ -37,6 +37,11 @@ inline constexpr int64_t kMostColumnsOfBlocks = 256;
 /// Whether there are at most so many, as far as is known before the run.
 bool fitsBlocks(const AttentionParts &parts);
 
+/// Whether blocks can multiply fragments in it: numbers of f32, depth and columns of values known
+/// and at most kMostOfFragments, and nothing after the exponentials but the division.
+inline constexpr int64_t kMostOfFragments = 128;
+bool fitsFragments(const AttentionParts &parts);
+
 } // namespace heddle::mechanism
 
 #endif // HEDDLE_MECHANISM_ATTENTION_ATTENTION_H
