@@ -61,13 +61,22 @@ double secondsOf(const Work &work, const program::Machine &machine) {
                                  work.bytes / rates.bytes);
 }
 
-double secondsOf(graph::GroupOp group, const program::Machine &machine) {
+static double estimateOf(graph::GroupOp group, const program::Machine &machine, bool isShort) {
   Block &body = group.getBody().front();
-  return secondsOf(workOf(mechanism::opsOf(body), body.getTerminator()->getOperands(),
-                          [&](const graph::Dim &dim) {
-                            return static_cast<double>(graph::typicalSize(group, dim));
-                          }),
-                   machine);
+  auto ops = mechanism::opsOf(body);
+  auto valueOf = [&](const graph::Dim &dim) {
+    return static_cast<double>(graph::typicalSize(group, dim));
+  };
+  Work work = workOf(ops, body.getTerminator()->getOperands(), valueOf);
+  return secondsOf(isShort ? shortened(work, ops, valueOf) : work, machine);
+}
+
+double secondsOf(graph::GroupOp group, const program::Machine &machine) {
+  return estimateOf(group, machine, /*isShort=*/false);
+}
+
+double roofOf(graph::GroupOp group, const program::Machine &machine) {
+  return estimateOf(group, machine, group.isShort());
 }
 
 } // namespace heddle::estimate

@@ -279,6 +279,23 @@ static Json opsOf(graph::GroupOp group) {
   return ops;
 }
 
+/// Kernels of a group on a device, and the time that a roofline of the chip gives it, in the
+/// precision that it has.
+static Json deviceJson(graph::GroupOp group, const Compiled &compiled) {
+  if (!group.deviceNumber())
+    return nullptr;
+  const program::Machine &machine = compiled.machine.on(group.deviceNumber());
+  Json json = {{"name", machine.device}, {"kernels", Json::array()}};
+  for (const program::Device &device : compiled.program.devices)
+    for (const program::DeviceKernel &kernel : device.kernels)
+      if (kernel.group == group.getName())
+        json["kernels"].push_back({{"name", kernel.name},
+                                   {"threads", std::max<int64_t>(1, kernel.threads)},
+                                   {"shared_bytes", kernel.sharedBytes}});
+  json["roofline_seconds"] = estimate::roofOf(group, machine);
+  return json;
+}
+
 Json Explainer::groupOf(int64_t number) {
   graph::GroupOp group = groups[number];
   Json json = {{"number", number}, {"name", group.getName().str()}, {"ops", opsOf(group)}};
@@ -329,6 +346,7 @@ Json Explainer::groupOf(int64_t number) {
   json["flops"] = sizeOf(estimate::flopsOf(group));
   json["estimated_seconds"] = estimate::secondsOf(group, compiled.machine.on(group.deviceNumber()));
   json["functions"] = compiled.program.functions.at(number);
+  json["device"] = deviceJson(group, compiled);
   return json;
 }
 

@@ -156,11 +156,40 @@ static std::string mathText(const Json &explanation) {
          kSubnormals.at(explanation.at("subnormals")) + "\n";
 }
 
+/// "device   86 groups on cuda, 1.21 ms by a roofline of the chip", or nothing.
+static std::string devicesText(const Json &explanation) {
+  std::map<std::string, std::pair<int64_t, double>> devices;
+  for (const Json &group : explanation.at("groups"))
+    if (const Json &device = group.at("device"); device.is_object()) {
+      auto &[groups, seconds] = devices[device.at("name")];
+      ++groups;
+      seconds += device.at("roofline_seconds").get<double>();
+    }
+  std::string text;
+  for (const auto &[name, found] : devices)
+    text += "device   " + std::to_string(found.first) + " groups on " + name + ", " +
+            formatSeconds(found.second) + " by a roofline of the chip\n";
+  return text;
+}
+
+/// The device of a group, its kernels and the roofline.
+static std::string deviceText(const Json &device) {
+  if (!device.is_object())
+    return "";
+  std::string text = "device   " + device.at("name").get<std::string>() + ", " +
+                     formatSeconds(device.at("roofline_seconds")) + " by a roofline of the chip\n";
+  for (const Json &kernel : device.at("kernels"))
+    text += "  " + kernel.at("name").get<std::string>() + ": " + kernel.at("threads").dump() +
+            " threads a task, " + formatBytes(kernel.at("shared_bytes")) + " of shared memory\n";
+  return text;
+}
+
 static std::string headOf(const Json &explanation) {
   auto text = [&](const char *name) { return explanation.at(name).get<std::string>(); };
   std::string head = "model    " + text("model") + "\ntarget   " + text("target") + "\n";
   head += mathText(explanation) + "groups   " + std::to_string(explanation.at("groups").size()) +
           " in " + explanation.at("launches").dump() + " launches\n";
+  head += devicesText(explanation);
   head += "weights  " + formatBytes(explanation.at("weights_bytes")) + "\n";
   head += "arena    " + bytesText(explanation.at("memory").at("arena_bytes")) + " for " +
           std::to_string(explanation.at("memory").at("buffers").size()) + " buffers\n";
@@ -240,6 +269,10 @@ static std::string costHead(const Json &explanation) {
 std::string tableOf(const Json &explanation) {
   std::vector<std::string> header{"#",       "group",  "ops",      "mechanism", "card", "knobs",
                                   "refused", "region", "read KiB", "written",   "MFLOP"};
+  bool hasDevices = !devicesText(explanation).empty();
+  if (hasDevices)
+    for (const char *name : {"device", "roof us"})
+      header.push_back(name);
   if (explanation.contains("run"))
     for (const char *name : {"us", "%", "GFLOP/s", "GB/s", "% of bound"})
       header.push_back(name);
@@ -256,6 +289,12 @@ std::string tableOf(const Json &explanation) {
                                  cellOf(group.at("read_bytes"), 1024),
                                  cellOf(group.at("written_bytes"), 1024),
                                  cellOf(group.at("flops"), 1e6)};
+    if (const Json &device = group.at("device"); device.is_object()) {
+      row.push_back(device.at("name"));
+      row.push_back(formatNumber(1e6 * device.at("roofline_seconds").get<double>(), 3));
+    } else if (hasDevices) {
+      row.insert(row.end(), {"host", ""});
+    }
     addMeasures(explanation, group, row);
     table.add(std::move(row));
   }
@@ -352,8 +391,8 @@ std::string detailsOf(const Json &explanation, const Json &group) {
             why.get<std::string>() + "\n";
   if (group.at("is_fallback"))
     text += "note     its schedule could not be carried out; it runs element by element\n";
-  text += opsText(group) + offersText(group) + trafficText(explanation, group) +
-          memoryText(explanation, group);
+  text += deviceText(group.at("device")) + opsText(group) + offersText(group) +
+          trafficText(explanation, group) + memoryText(explanation, group);
   if (group.contains("launched_with"))
     text += "time     in that of group " + group.at("launched_with").dump() + "\n";
   if (group.contains("seconds"))
