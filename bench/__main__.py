@@ -51,6 +51,11 @@ BENCHMARKS = {
         "OpenVINO and llama.cpp, and how much memory?",
         "--sizes tiny --kinds int4 --pasts 20 --prompts 9 --threads 1 --engines heddle onnxruntime "
         "--rounds 1 --turn 1", LLM),
+    "serving": Benchmark(
+        "llm.serving",
+        "how long do first tokens and tokens take where many clients ask `heddle serve`, beside "
+        "llama.cpp's servers?",
+        "--sizes tiny --clients 2 --engines heddle --rounds 1 --turn 100", LLM),
     "peers-table": Benchmark(
         "peers.table", "writes what `peers` found into README.md and docs/generated/peers.md",
         "--into build/bench/quick", PEERS),

@@ -1,9 +1,11 @@
-"""Decoders as llama.cpp reads them: GGUF of F32, BF16, Q8_0 and Q4_0, without words."""
+"""Decoders as llama.cpp reads them: GGUF of F32, BF16, Q8_0 and Q4_0."""
 
 import gguf
 import numpy as np
 from heddle.generate.gguf import NAMES, PARTS
 
+CONTROLS = ["<unk>", "<s>", "</s>", "<0x0A>"]  # before words, of a character each
+FIRST_CHARACTER = 0x20000
 KINDS = {"f32": "F32", "bf16": "BF16", "int8": "Q8_0", "int4": "Q4_0"}
 
 
@@ -32,7 +34,25 @@ def paired(array, heads):
     return array.reshape(heads, 2, -1, *array.shape[1:]).swapaxes(1, 2).reshape(array.shape)
 
 
-def write(made, weights, kind, path, context):
+def word(token):
+    return chr(FIRST_CHARACTER + token)
+
+
+def add_words(file, count):
+    """Has a tokenizer of SentencePiece's kind."""
+    types, others = gguf.TokenType, range(len(CONTROLS), count)
+    file.add_tokenizer_model("llama")
+    file.add_token_list([*CONTROLS, *map(word, others)])
+    file.add_token_scores([0.0] * count)
+    file.add_token_types([types.UNKNOWN, types.CONTROL, types.CONTROL, types.BYTE,
+                          *[types.NORMAL for _ in others]])
+    file.add_bos_token_id(1)
+    file.add_eos_token_id(2)
+    file.add_add_bos_token(False)
+    file.add_add_space_prefix(False)
+
+
+def write(made, weights, kind, path, context, has_words=False):
     """Writes the decoder as one file."""
     file = gguf.GGUFWriter(path, "llama")
     for say, value in ((file.add_context_length, context), (file.add_embedding_length, made.width),
@@ -42,8 +62,12 @@ def write(made, weights, kind, path, context):
                        (file.add_layer_norm_rms_eps, made.epsilon),
                        (file.add_rope_dimension_count, made.head_size),
                        (file.add_rope_freq_base, made.ropes[0].theta),
-                       (file.add_vocab_size, made.words), (file.add_tokenizer_model, "no_vocab")):
+                       (file.add_vocab_size, made.words)):
         say(value)
+    if has_words:
+        add_words(file, made.words)
+    else:
+        file.add_tokenizer_model("no_vocab")
     stored = gguf.GGMLQuantizationType[KINDS[kind]]
     for name in weights.names():
         heads = {"q_proj": made.heads, "k_proj": made.kv_heads}.get(name.split(".")[-2])

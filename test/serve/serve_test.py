@@ -11,6 +11,7 @@ import pytest
 from heddle.generate import Generator
 from heddle.serve import Engine, Server
 from heddle.serve.engine import Counts
+from heddle.serve.web import Handler
 
 import tiny
 
@@ -157,6 +158,19 @@ def test_streams_are_the_same_text(serve, generator):
         assert deltas[0] == {"role": "assistant", "content": ""}
         assert "".join(each.get("content", "") for each in deltas) == generator.chat(
             "hi", max_tokens=TOKENS, ignore_eos=True).text
+
+
+def test_pieces_are_sent_at_once(serve, monkeypatch):
+    server, _ = serve()
+    seen, event = [], Handler._event
+
+    def looks(handler, body):
+        seen.append(handler.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        event(handler, body)
+
+    monkeypatch.setattr(Handler, "_event", looks)
+    assert events(server, "/v1/completions", {"prompt": PROMPT})
+    assert seen and all(seen)
 
 
 def test_requests_beside_each_other_are_as_alone(serve, generator):

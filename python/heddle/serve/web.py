@@ -51,6 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version, sys_version = "heddle", ""
     timeout = IDLE
+    disable_nagle_algorithm = True  # a piece waits for no word that the one before has come
     is_streaming = False
 
     def log_message(self, form, *values):
