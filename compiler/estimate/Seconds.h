@@ -32,7 +32,7 @@ double secondsOf(const Work &work, const program::Machine &machine);
 /// Estimates a group, with typical sizes of symbols.
 double secondsOf(graph::GroupOp group, const program::Machine &machine);
 
-/// The same estimate with factors of its products as the group has them.
+/// Estimates it with factors of its products as the group has them.
 double roofOf(graph::GroupOp group, const program::Machine &machine);
 
 } // namespace heddle::estimate
