@@ -24,6 +24,8 @@ typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
 typedef struct CUstream_st *CUstream;
+typedef struct CUgraph_st *CUgraph;
+typedef struct CUgraphExec_st *CUgraphExec;
 typedef unsigned long long CUdeviceptr;
 
 enum {
@@ -47,6 +49,7 @@ enum { /* CUdevice_attribute */
 enum { CU_FUNC_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8 };        /* CUfunction_attribute */
 enum { CU_JIT_ERROR_LOG = 5, CU_JIT_ERROR_LOG_BYTES = 6 }; /* CUjit_option */
 enum { CU_STREAM_NON_BLOCKING = 1 };                       /* of cuStreamCreate */
+enum { CU_STREAM_CAPTURE_THREAD_LOCAL = 1 };               /* of cuStreamBeginCapture */
 enum { HEDDLE_CUDA_VERSION = 12000 /* of the driver, at least: 12.0 */ };
 
 #define HEDDLE_DRIVER_FUNCTIONS(X)                                                                 \
@@ -70,6 +73,13 @@ enum { HEDDLE_CUDA_VERSION = 12000 /* of the driver, at least: 12.0 */ };
   X(cuStreamCreate, "cuStreamCreate", (CUstream *, unsigned flags))                                \
   X(cuStreamDestroy, "cuStreamDestroy_v2", (CUstream))                                             \
   X(cuStreamSynchronize, "cuStreamSynchronize", (CUstream))                                        \
+  X(cuStreamBeginCapture, "cuStreamBeginCapture_v2", (CUstream, int mode))                         \
+  X(cuStreamEndCapture, "cuStreamEndCapture", (CUstream, CUgraph *))                               \
+  X(cuGraphInstantiate, "cuGraphInstantiateWithFlags",                                             \
+    (CUgraphExec *, CUgraph, unsigned long long flags))                                            \
+  X(cuGraphLaunch, "cuGraphLaunch", (CUgraphExec, CUstream))                                       \
+  X(cuGraphExecDestroy, "cuGraphExecDestroy", (CUgraphExec))                                       \
+  X(cuGraphDestroy, "cuGraphDestroy", (CUgraph))                                                   \
   X(cuMemAlloc, "cuMemAlloc_v2", (CUdeviceptr *, size_t))                                          \
   X(cuMemFree, "cuMemFree_v2", (CUdeviceptr))                                                      \
   X(cuMemHostAlloc, "cuMemHostAlloc", (void **, size_t, unsigned flags))                           \

@@ -6,6 +6,8 @@
  * SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/device/stream.h"
 
+#include "runtime/device/launches.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,10 +36,11 @@ typedef struct stream {
   block_t record, arena, scratch;
   block_t *blocks; /* of heddle_streams_allocate */
   int64_t block_count, block_capacity;
-  int64_t *words;    /* of a launch */
-  const char *group; /* the last that was launched, or NULL */
-  bool isBusy;       /* something was asked since it was waited for */
-  bool hasLaunched;  /* a kernel, since then */
+  heddle_launches_t launches; /* that the driver does not know of yet, and graphs */
+  int64_t *words;             /* of a launch */
+  const char *group;          /* the last that was launched, or NULL */
+  bool isBusy;                /* something was asked since it was waited for */
+  bool hasLaunched;           /* a kernel, since then */
 } stream_t;
 
 struct heddle_streams {
@@ -58,6 +61,10 @@ static bool settle(heddle_streams_t *streams, heddle_status_t *status) {
   return !streams->isBroken && !streams->failure.status;
 }
 
+static heddle_status_t *flush(stream_t *stream) {
+  return heddle_launches_flush(&stream->launches, stream->gpu, stream->stream, &stream->group);
+}
+
 /* Waits, after copying `bytes` to the host. */
 static heddle_status_t *waitFor(heddle_streams_t *streams, stream_t *stream, void *target,
                                 CUdeviceptr source, int64_t bytes) {
@@ -66,7 +73,8 @@ static heddle_status_t *waitFor(heddle_streams_t *streams, stream_t *stream, voi
   heddle_status_t *status = NULL;
   if (!stream->isBusy && !bytes)
     return NULL;
-  if (mayFail) /* first: a copy to memory that is not pinned waits by itself */
+  status = flush(stream);
+  if (!status && mayFail) /* first: a copy to memory that is not pinned waits by itself */
     status = HEDDLE_ASK(gpu, stream->group, cuMemcpyDtoHAsync, stream->pinned, stream->record.data,
                         sizeof(heddle_device_failure_t), stream->stream);
   if (!status && bytes)
@@ -171,11 +179,13 @@ static heddle_status_t *openStream(stream_t *stream) {
 static void closeStream(stream_t *stream) {
   const heddle_driver_t *driver = stream->gpu->driver;
   CUcontext former;
-  if (stream->pinned && !driver->cuCtxPushCurrent(stream->gpu->context)) {
-    if (stream->stream) {
-      driver->cuStreamSynchronize(stream->stream);
+  bool isHeld = stream->pinned && !driver->cuCtxPushCurrent(stream->gpu->context);
+  if (isHeld && stream->stream)
+    driver->cuStreamSynchronize(stream->stream);
+  heddle_launches_destroy(&stream->launches, isHeld ? driver : NULL);
+  if (isHeld) {
+    if (stream->stream)
       driver->cuStreamDestroy(stream->stream);
-    }
     const block_t alone[] = {stream->record, stream->arena, stream->scratch};
     for (size_t i = 0; i < sizeof alone / sizeof *alone; ++i)
       if (alone[i].data)
@@ -313,9 +323,11 @@ static heddle_status_t *copyFromHost(heddle_streams_t *streams, stream_t *stream
     from = memcpy(stream->pinned + RECORD_BYTES + stream->staged, source, (size_t)bytes);
     stream->staged += (bytes + RECORD_BYTES - 1) / RECORD_BYTES * RECORD_BYTES;
   }
+  heddle_status_t *status = flush(stream);
   stream->isBusy = true;
-  heddle_status_t *status = HEDDLE_ASK(stream->gpu, stream->group, cuMemcpyHtoDAsync, target, from,
-                                       (size_t)bytes, stream->stream);
+  if (!status)
+    status = HEDDLE_ASK(stream->gpu, stream->group, cuMemcpyHtoDAsync, target, from, (size_t)bytes,
+                        stream->stream);
   return status || isStaged ? status : waitFor(streams, stream, NULL, 0, 0);
 }
 
@@ -334,9 +346,11 @@ static heddle_status_t *copyWith(heddle_streams_t *streams, stream_t *stream,
   } else if (frame[TARGETS_DEVICE] < 0) {
     status = waitFor(streams, stream, (void *)(intptr_t)frame[TARGET], source, frame[BYTES]);
   } else {
+    status = flush(stream);
     stream->isBusy = true;
-    status = HEDDLE_ASK(gpu, stream->group, cuMemcpyDtoDAsync, target, source, (size_t)frame[BYTES],
-                        stream->stream);
+    if (!status)
+      status = HEDDLE_ASK(gpu, stream->group, cuMemcpyDtoDAsync, target, source,
+                          (size_t)frame[BYTES], stream->stream);
   }
   return heddle_gpu_leave(gpu, status);
 }
@@ -407,20 +421,25 @@ static heddle_status_t *launch(heddle_streams_t *streams, stream_t *stream, int6
   grid_t grid;
   if (!gridOf(stream, kernel, tasks, scratchBytes, &grid))
     return tooLarge(stream);
-  stream->group = kernel->group;
   heddle_status_t *status = NULL;
   if (grid.stride)
     status = growBlock(streams, stream, &stream->scratch, grid.stride * grid.workers);
   if (status)
     return status;
   int64_t scratch = grid.stride ? (int64_t)stream->scratch.data : 0;
-  void *parameters[] = {stream->words, &tasks, &scratch, &grid.stride};
   memcpy(stream->words, args, (size_t)kernel->words * sizeof *args);
   stream->words[0] = (int64_t)stream->record.data;
   stream->isBusy = stream->hasLaunched = true;
-  return HEDDLE_ASK(gpu, kernel->group, cuLaunchKernel, gpu->functions[number],
-                    (unsigned)grid.blocks, 1, 1, (unsigned)grid.threads, 1, 1,
-                    (unsigned)kernel->shared_bytes, stream->stream, parameters, NULL);
+  const heddle_launch_t asked = {.number = number,
+                                 .blocks = (unsigned)grid.blocks,
+                                 .threads = (unsigned)grid.threads,
+                                 .tasks = tasks,
+                                 .scratch = scratch,
+                                 .stride = grid.stride};
+  return heddle_launches_add(&stream->launches, gpu, &asked, stream->words)
+             ? NULL
+             : heddle_status_make(HEDDLE_LIMIT, "out of memory for a run of model '%s'",
+                                  gpu->model);
 }
 
 bool heddle_streams_launch(heddle_streams_t *streams, int64_t *frame) {
