@@ -17,11 +17,7 @@ namespace heddle::estimate {
 
 /// A kind of product that threads compute with f32 alone; "" for any other.
 static std::string whyNotInThreads(const mechanism::Mechanism &mechanism, mechanism::Ops ops) {
-  bool hasOneRow = llvm::any_of(ops, [](Operation *op) {
-    auto matmul = dyn_cast<graph::MatmulOp>(op);
-    return matmul && graph::dimsOf(matmul)[graph::rankOf(matmul) - 2].isConstant(1);
-  });
-  if (hasOneRow)
+  if (mechanism::hasOneRow(ops))
     return "products of a single row";
   std::string why;
   auto parts =
@@ -37,11 +33,7 @@ std::string whyNotShort(const mechanism::Mechanism &mechanism, mechanism::Ops op
   if (machine.form == program::Form::Threads)
     if (std::string why = whyNotInThreads(mechanism, ops); !why.empty())
       return "device '" + machine.device + "' has no " + why + " of bf16";
-  bool isRounded = llvm::any_of(ops, [](Operation *op) {
-    auto matmul = dyn_cast<graph::MatmulOp>(op);
-    return matmul && matmul.getBlock();
-  });
-  if (isRounded && !machine.hasMatrices)
+  if (mechanism::roundsBlocks(ops) && !machine.hasMatrices)
     return "the target has no registers that hold matrices, without which rows that are rounded in "
            "blocks are faster as integers";
   return mechanism::whyNotShort(mechanism, ops);

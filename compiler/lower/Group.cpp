@@ -4,6 +4,7 @@
 
 #include "compiler/estimate/Precision.h"
 #include "compiler/lower/pointwise/Columns.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Versions.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Mapped.h"
@@ -32,12 +33,9 @@ static LogicalResult emitThreads(KernelBuilder &kernel, Block *group, const Sche
 /// A product by blocks; on devices without such, and where it rounds rows in blocks or has a single
 /// row for each matrix, by threads that have an element each.
 static LogicalResult emitProduct(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  auto isSmall = [](Operation &op) {
-    auto product = dyn_cast<graph::MatmulOp>(op);
-    return product &&
-           (product.getBlock() || graph::dimsOf(product)[graph::rankOf(product) - 2].isConstant(1));
-  };
-  bool isByElement = kernel.machine.mostThreads == 1 || llvm::any_of(*group, isSmall);
+  auto ops = mechanism::opsOf(*group);
+  bool isByElement =
+      kernel.machine.mostThreads == 1 || mechanism::roundsBlocks(ops) || mechanism::hasOneRow(ops);
   return (isByElement ? emitThreads : emitBlockProduct)(kernel, group, schedule);
 }
 

@@ -53,7 +53,7 @@ struct Phase {
 struct Kernel {
   std::string name;
   std::string rows; // of a ragged group: the size that has the rows, of which it computes one
-  bool isOfThreads = false; // of a device whose launches wait for each other by themselves
+  bool isOfThreads = false; // of a device that shares tasks out one by one
   int64_t space = 0;        // of its results: 0 the host's memory, i that of Program::spaces[i - 1]
   std::vector<Argument> arguments;
   std::vector<Phase> phases;

@@ -333,6 +333,20 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
   return std::move(reader.product);
 }
 
+bool roundsBlocks(Ops ops) {
+  return llvm::any_of(ops, [](Operation *op) {
+    auto product = dyn_cast<graph::MatmulOp>(op);
+    return product && product.getBlock() != 0;
+  });
+}
+
+bool hasOneRow(Ops ops) {
+  return llvm::any_of(ops, [](Operation *op) {
+    auto product = dyn_cast<graph::MatmulOp>(op);
+    return product && graph::dimsOf(product)[graph::rankOf(product) - 2].isConstant(1);
+  });
+}
+
 static std::string whyNotShort(const Product &product) {
   for (Value factor : product.root->getOperands().take_front(2))
     if (Type element = graph::elementOf(factor); !element.isF32()) {

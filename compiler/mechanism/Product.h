@@ -66,6 +66,11 @@ std::optional<Product> readProduct(Ops ops, mlir::ValueRange results, std::strin
 /// to bf16; "" if they can.
 std::string whyNotShort(const Mechanism &mechanism, Ops ops);
 
+/// Whether they have a product whose rows are rounded in blocks (graph.matmul's `block`), or one
+/// whose matrices have a single row each.
+bool roundsBlocks(Ops ops);
+bool hasOneRow(Ops ops);
+
 /// Whether they have a product that is read in several parts only, as gates are.
 bool isReadInParts(Ops ops);
 

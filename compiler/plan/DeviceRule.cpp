@@ -5,6 +5,7 @@
 #include "compiler/estimate/Thresholds.h"
 #include "compiler/graph/Typical.h"
 #include "compiler/graph/ragged/Ragged.h"
+#include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/attention/Attention.h"
 
 using namespace mlir;
@@ -41,20 +42,17 @@ static bool hasLongFunction(graph::GroupOp group) {
 
 /// Whether the group's mechanism has code for its numbers and sizes.
 static bool hasCode(graph::GroupOp group, const mechanism::Mechanism &mechanism) {
-  bool isRagged = false, isRounded = false;
-  group.walk([&](Operation *op) {
-    auto product = dyn_cast<graph::MatmulOp>(op);
-    isRounded |= product && product.getBlock();
-    isRagged |= !graph::rowsOf(op).empty();
-  });
+  bool isRagged = false;
+  group.walk([&](Operation *op) { isRagged |= !graph::rowsOf(op).empty(); });
   if (isRagged || hasLongFunction(group))
     return false;
+  auto ops = mechanism::opsOf(group.getBody().front());
   if (&mechanism == &mechanism::kAttention) {
     std::string why;
-    auto parts = mechanism::readAttention(mechanism::opsOf(group.getBody().front()), why);
+    auto parts = mechanism::readAttention(ops, why);
     return parts && mechanism::fitsBlocks(*parts);
   }
-  return !isRounded || &mechanism != &mechanism::kStitch;
+  return &mechanism != &mechanism::kStitch || !mechanism::roundsBlocks(ops);
 }
 
 static bool isForDevice(graph::GroupOp group) {

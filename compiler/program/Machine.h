@@ -72,9 +72,8 @@ struct Machine {
   Rates rates = {};
   /// Measured numbers of this machine, in place of the defaults of compiler/estimate/Thresholds.h.
   std::map<std::string, int64_t> thresholds = {};
-  int64_t threadsInStep = 1; // threads that exchange values without memory
-  int64_t mostThreads = 1;   // of a team, which share memory of so many bytes
-  int64_t sharedBytes = 0;
+  int64_t threadsInStep = 1;  // threads that exchange values without memory
+  int64_t mostThreads = 1;    // of a team, which share memory
   std::string device = "cpu"; // its name, for messages
   std::string space = "";     // of the memory of its kernels; "" is the host's
   bool isPreferred = false;   // by default, to the host: for groups that it has code for

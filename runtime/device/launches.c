@@ -11,7 +11,7 @@ enum {
 _Static_assert(sizeof(heddle_launch_t) % sizeof(int64_t) == 0, "launches are words");
 
 bool heddle_launches_add(heddle_launches_t *launches, const heddle_gpu_t *gpu,
-                         const heddle_launch_t *launch, const int64_t *words) {
+                         const heddle_launch_t *launch, const int64_t *words, CUdeviceptr record) {
   int64_t more = gpu->description->kernels[launch->number].words;
   int64_t size = launches->size + LAUNCH_WORDS + more;
   if (size > launches->capacity) {
@@ -25,6 +25,7 @@ bool heddle_launches_add(heddle_launches_t *launches, const heddle_gpu_t *gpu,
   int64_t *end = launches->words + launches->size;
   memcpy(end, launch, sizeof *launch);
   memcpy(end + LAUNCH_WORDS, words, (size_t)more * sizeof *words);
+  end[LAUNCH_WORDS] = (int64_t)record;
   launches->size = size;
   ++launches->count;
   return true;

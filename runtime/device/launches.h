@@ -29,9 +29,10 @@ typedef struct heddle_launches {
   heddle_graph_t graphs[HEDDLE_MOST_GRAPHS];
 } heddle_launches_t;
 
-/* Asks for one more. False: there is no memory. `words` are those of the kernel. */
+/* Asks for one more, with the words of a kernel, of which `record` takes the place of word 0.
+ * False: there is no memory. */
 bool heddle_launches_add(heddle_launches_t *launches, const heddle_gpu_t *gpu,
-                         const heddle_launch_t *launch, const int64_t *words);
+                         const heddle_launch_t *launch, const int64_t *words, CUdeviceptr record);
 /* Launches all that was asked for. *group becomes that of the last one. */
 heddle_status_t *heddle_launches_flush(heddle_launches_t *launches, heddle_gpu_t *gpu,
                                        CUstream stream, const char **group);

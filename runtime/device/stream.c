@@ -37,7 +37,6 @@ typedef struct stream {
   block_t *blocks; /* of heddle_streams_allocate */
   int64_t block_count, block_capacity;
   heddle_launches_t launches; /* that the driver does not know of yet, and graphs */
-  int64_t *words;             /* of a launch */
   const char *group;          /* the last that was launched, or NULL */
   bool isBusy;                /* something was asked since it was waited for */
   bool hasLaunched;           /* a kernel, since then */
@@ -152,15 +151,6 @@ static heddle_status_t *growBlock(heddle_streams_t *streams, stream_t *stream, b
 
 static heddle_status_t *openStream(stream_t *stream) {
   heddle_gpu_t *gpu = stream->gpu;
-  const heddle_device_t *description = gpu->description;
-  int32_t words = 0;
-  for (int64_t i = 0; i < description->kernel_count; ++i)
-    if (description->kernels[i].words > words)
-      words = description->kernels[i].words;
-  if (!stream->words)
-    stream->words = malloc(((size_t)words + 1) * sizeof *stream->words);
-  if (!stream->words)
-    return heddle_status_make(HEDDLE_LIMIT, "out of memory for a run of model '%s'", gpu->model);
   void *pinned = NULL;
   CUstream made = NULL;
   heddle_status_t *status =
@@ -196,7 +186,6 @@ static void closeStream(stream_t *stream) {
     driver->cuCtxPopCurrent(&former);
   }
   free(stream->blocks);
-  free(stream->words);
 }
 
 void heddle_streams_destroy(heddle_streams_t *streams) {
@@ -427,8 +416,6 @@ static heddle_status_t *launch(heddle_streams_t *streams, stream_t *stream, int6
   if (status)
     return status;
   int64_t scratch = grid.stride ? (int64_t)stream->scratch.data : 0;
-  memcpy(stream->words, args, (size_t)kernel->words * sizeof *args);
-  stream->words[0] = (int64_t)stream->record.data;
   stream->isBusy = stream->hasLaunched = true;
   const heddle_launch_t asked = {.number = number,
                                  .blocks = (unsigned)grid.blocks,
@@ -436,7 +423,7 @@ static heddle_status_t *launch(heddle_streams_t *streams, stream_t *stream, int6
                                  .tasks = tasks,
                                  .scratch = scratch,
                                  .stride = grid.stride};
-  return heddle_launches_add(&stream->launches, gpu, &asked, stream->words)
+  return heddle_launches_add(&stream->launches, gpu, &asked, args, stream->record.data)
              ? NULL
              : heddle_status_make(HEDDLE_LIMIT, "out of memory for a run of model '%s'",
                                   gpu->model);

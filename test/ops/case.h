@@ -102,6 +102,12 @@ struct Case {
   bool needsMatrices = false;                     // for that; without such registers they are not
 };
 using Cases = std::vector<Case>;
+/// Whether groups are for a device beside the host, however small they are.
+inline bool isForDevice() {
+  const char *target = std::getenv("HEDDLE_OPS_TARGET");
+  return target && llvm::StringRef(target).contains("cuda");
+}
+
 /// All cases, and of each op the one of the fewest ops.
 Cases allCases();
 Cases smallestCases();

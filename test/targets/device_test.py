@@ -118,6 +118,30 @@ def test_attention_of_bf16(tmp_path, heads, queries, keys, depth, columns):
     np.testing.assert_allclose(found.results[0][0], wanted, rtol=2e-2, atol=2e-2)
 
 
+@pytest.mark.parametrize("parts, columns", [(3, 37), (3, 5), (7, 64), (2, 100)])
+@pytest.mark.parametrize("math", ["fast", "bf16"])
+def test_parts_of_a_product(tmp_path, parts, columns, math):
+    """Parts of the columns that no tile is a multiple of, as gates of recurrent networks are."""
+    w = normal(48, parts * columns)
+    graph = Graph()
+    x = graph.input("x", ["n", 48])
+    gates = graph.op("Split", graph.op("MatMul", x, graph.constant(w)), axis=1, num_outputs=parts,
+                     outputs=parts)
+    product = graph.op("Tanh", gates[0])
+    for gate in gates[1:]:
+        product = graph.op("Mul", product, graph.op("Sigmoid", gate))
+    graph.output(product, ["n", columns])
+    feeds = {"x": normal(70, 48)}
+    path = saved(graph, tmp_path / "m.onnx", opset=18)
+    found = run(path, [feeds], math=math, plan=SHORT)
+    assert not isinstance(found.results[0], str), found.results[0]
+    assert found.report["launches"] > 0 and (math == "fast" or found.report["instructions"]["mma"])
+    factors = (feeds["x"], w) if math == "fast" else (rounded(feeds["x"]), rounded(w))
+    each = np.split(factors[0].astype(np.float64) @ factors[1], parts, axis=1)
+    wanted = np.tanh(each[0]) * np.prod([1 / (1 + np.exp(-gate)) for gate in each[1:]], axis=0)
+    np.testing.assert_allclose(found.results[0][0], wanted, atol=1e-4)
+
+
 def test_convolutions_of_bf16(tmp_path):
     """Images whose border is none of them, strides, groups and channels that are few."""
     graph = Graph()

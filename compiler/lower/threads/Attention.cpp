@@ -28,8 +28,7 @@ LogicalResult BlocksOfAttention::read() {
                        " columns");
 }
 
-void BlocksOfAttention::emitBlocks(int64_t threads, int64_t rows,
-                                   llvm::function_ref<void()> prepare,
+void BlocksOfAttention::emitBlocks(int64_t threads, llvm::function_ref<void()> prepare,
                                    llvm::function_ref<void(Elements &)> body) {
   kernel.beginPhase(threads);
   team.emplace(kernel, threads);

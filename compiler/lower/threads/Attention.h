@@ -15,8 +15,8 @@ protected:
 
   /// Fails where the group is no attention whose values blocks have registers for.
   mlir::LogicalResult read();
-  /// The phase of these blocks of so many query rows; `prepare` says where shared memory is.
-  void emitBlocks(int64_t threads, int64_t rows, llvm::function_ref<void()> prepare,
+  /// The phase of these blocks; `prepare` says where shared memory is.
+  void emitBlocks(int64_t threads, llvm::function_ref<void()> prepare,
                   llvm::function_ref<void(Elements &)> body);
   /// Stores sums of the second product, which are in padded lines of memory, and divides them by
   /// those in `factors`.

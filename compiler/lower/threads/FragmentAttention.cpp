@@ -304,7 +304,7 @@ void FragmentAttention::emit() {
                   ofValues};
     factors = team->shared(number, rows);
   };
-  emitBlocks(threads(), rows, prepare, [&](Elements &e) { emitTask(e); });
+  emitBlocks(threads(), prepare, [&](Elements &e) { emitTask(e); });
 }
 
 } // namespace

@@ -52,16 +52,12 @@ Value multiplyFragments(Code &code, Value left, Value right, Value sum, Type ele
 }
 
 ArrayRef<TileForm> fragmentTiles(bool areFetched) {
-  static constexpr TileForm kForms[] = {{128, 128, 64, 64, 32, 1},
-                                        {64, 64, 32, 32, 32, 0.8},
-                                        {32, 32, 16, 16, 32, 0.5},
-                                        {16, 64, 16, 16, 32, 0.4},
-                                        {64, 16, 16, 16, 32, 0.4}};
+  static constexpr TileForm kForms[] = {{{128, 128, 64, 64}, 32, 1},
+                                        {{64, 64, 32, 32}, 32, 0.8},
+                                        {{32, 32, 16, 16}, 32, 0.5},
+                                        {{16, 64, 16, 16}, 32, 0.4},
+                                        {{64, 16, 16, 16}, 32, 0.4}};
   return ArrayRef(kForms).drop_front(areFetched ? 0 : 1);
-}
-
-int64_t threadsOfFragments(const TileForm &form) {
-  return kInStep * (form.rows / form.ofRows) * (form.columns / form.ofColumns);
 }
 
 namespace {

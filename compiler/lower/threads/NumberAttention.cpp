@@ -267,7 +267,7 @@ void NumberAttention::emitResults(Elements &e, const Rows &rows) {
   code.when(code.less(ownPart(), code.number(1)),
             [&] { code.store(number, sum, factors, ownRow()); });
   team->barrier();
-  values->put(pieces, code.number(0), 0, rows.values);
+  values->put(pieces, 0, rows.values);
   team->barrier();
   storeResults(e, pieces, factors, ofValues.columns);
 }
@@ -282,7 +282,7 @@ void NumberAttention::emit() {
     weights = team->shared(number, paddedLine(rows) * kKeys);
     factors = team->shared(number, rows);
   };
-  emitBlocks(ofScores.threads(), rows, prepare, [&](Elements &e) { emitTask(e); });
+  emitBlocks(ofScores.parts(), prepare, [&](Elements &e) { emitTask(e); });
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 #include "compiler/graph/Typical.h"
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/elements/Definitions.h"
+#include "compiler/lower/threads/Fragments.h"
 #include "compiler/mechanism/Shapes.h"
 
 using namespace mlir;
@@ -27,7 +28,9 @@ LogicalResult BlockProduct::prepare(ArrayRef<Value> wanted) {
   if (isShort)
     shortLeft = operands->shortLeft(group, kFetched);
   chooseTile();
-  return success();
+  return form.columns ? success()
+                      : kernel.refuse("its product is read in " + Twine(product->parts) +
+                                      " parts, more than a tile has columns");
 }
 
 /// Larger tiles read less for each product, and smaller ones leave no processor idle: the one of
@@ -39,12 +42,14 @@ void BlockProduct::chooseTile() {
   double processors = std::max<int64_t>(1, kernel.machine.workers / kThreadsOfProcessor);
   double least = std::numeric_limits<double>::infinity();
   for (const TileForm &candidate : isShort ? fragmentTiles(canFetch()) : numberTiles()) {
+    if (candidate.columns < product->parts)
+      continue;
     double tiles = double(typical(operands->matrices)) *
                    llvm::divideCeil(typical(operands->rows), candidate.rows) *
                    llvm::divideCeil(typical(operands->columns), candidate.columns / product->parts);
     double time =
         std::ceil(tiles / processors) * candidate.rows * candidate.columns / candidate.efficiency;
-    if (time < least && candidate.columns % product->parts == 0) {
+    if (time < least) {
       least = time;
       form = candidate;
     }
@@ -130,6 +135,8 @@ Values BlockProduct::load(Elements &e, const Task &task, Value step) {
     Value column = code.add(task.firstColumn, code.rem(slot.line, width));
     Value isThere =
         code.both(below(k, length, form.depth), below(column, operands->columns, partColumns()));
+    if (int64_t used = partColumns() * product->parts; used < form.columns)
+      isThere = code.both(isThere, code.less(slot.line, code.number(used)));
     Value whole =
         code.add(code.mul(code.div(slot.line, width), kernel.dim(operands->columns)), column);
     values.push_back(guardedBy(
@@ -160,8 +167,8 @@ void BlockProduct::packRight() {
   SmallVector<int64_t> columnOf;
   for (int64_t first = 0; first < all; first += own)
     for (int64_t i = 0; i < form.columns; ++i) {
-      int64_t column = first + i % own;
-      columnOf.push_back(column < all ? i / own * all + column : -1);
+      int64_t column = first + i % own, part = i / own;
+      columnOf.push_back(column < all && part < product->parts ? part * all + column : -1);
     }
   packed = kernel.addData(operands->shortRight(columnOf, form.depth));
 }
@@ -343,7 +350,7 @@ void BlockProduct::emitResult(Elements &e, const Task &task, Value line, Value c
 }
 
 void BlockProduct::emit() {
-  int64_t threads = isShort ? threadsOfFragments(form) : threadsOfNumbers(form);
+  int64_t threads = form.parts() * (isShort ? kInStep : 1);
   MLIRContext *context = sum.getContext();
   kernel.beginPhase(threads);
   team.emplace(kernel, threads);

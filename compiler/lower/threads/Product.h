@@ -48,7 +48,7 @@ private:
   Value below(Value number, const Dim &extent, int64_t size);
   Value guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value);
 
-  /// Columns of each part that a tile has.
+  /// Columns of each part that a tile has; what is left of it is idle.
   int64_t partColumns() const { return form.columns / product->parts; }
 
   KernelBuilder &kernel;
@@ -61,7 +61,7 @@ private:
   const bool isShort;  // factors are rounded to bf16
   Value shortLeft;     // the left operand, where its pieces can be fetched
   int64_t packed = -1; // the right one then, a constant of the kernel
-  TileForm form;
+  TileForm form = {};  // of no columns: none serves
   std::unique_ptr<ProductTile> tile;
   Value memory; // of the block: pieces, then the sums
   Value places; // the indices of the tile's rows, where they are several

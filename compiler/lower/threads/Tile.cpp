@@ -80,7 +80,7 @@ Values ThreadTile::multiply(Value left, Value right, int64_t depth, ValueRange s
   return next;
 }
 
-void ThreadTile::put(Value memory, Value begin, int64_t chunk, ValueRange sums) {
+void ThreadTile::put(Value memory, int64_t chunk, ValueRange sums) {
   Code &code = kernel.code();
   Value first = code.sub(rowOf(chunk), code.number(chunk * sizes.rows / rowChunks()));
   for (int64_t i = 0; i < kNeighbours; ++i)
@@ -88,7 +88,7 @@ void ThreadTile::put(Value memory, Value begin, int64_t chunk, ValueRange sums) 
       Value row = code.mul(code.add(first, code.number(i)), code.number(paddedLine(sizes.columns)));
       Value column = code.add(columnOf(j / kNeighbours), code.number(j % kNeighbours));
       code.store(sum, sums[(chunk * kNeighbours + i) * sizes.ofColumns + j], memory,
-                 code.add(begin, code.add(row, column)));
+                 code.add(row, column));
     }
 }
 
@@ -102,24 +102,19 @@ void ThreadTile::forEach(ValueRange sums, llvm::function_ref<void(Value, Value, 
 }
 
 ArrayRef<TileForm> numberTiles() {
-  static constexpr TileForm kForms[] = {{128, 128, 8, 8, 8, 1},
-                                        {64, 64, 4, 4, 16, 0.8},
-                                        {32, 32, 4, 4, 16, 0.5},
-                                        {16, 64, 4, 4, 16, 0.4},
-                                        {64, 16, 4, 4, 16, 0.4}};
+  static constexpr TileForm kForms[] = {{{128, 128, 8, 8}, 8, 1},
+                                        {{64, 64, 4, 4}, 16, 0.8},
+                                        {{32, 32, 4, 4}, 16, 0.5},
+                                        {{16, 64, 4, 4}, 16, 0.4},
+                                        {{64, 16, 4, 4}, 16, 0.4}};
   return kForms;
-}
-
-int64_t threadsOfNumbers(const TileForm &form) {
-  return form.rows / form.ofRows * (form.columns / form.ofColumns);
 }
 
 namespace {
 class NumberTile final : public ProductTile {
 public:
   NumberTile(KernelBuilder &kernel, Team &team, Type sum, const TileForm &form)
-      : kernel(kernel), sum(sum), depth(form.depth),
-        tile(kernel, team, sum, {form.rows, form.columns, form.ofRows, form.ofColumns}) {}
+      : kernel(kernel), sum(sum), depth(form.depth), tile(kernel, team, sum, form) {}
 
   Type element() const override { return sum; }
   int64_t pieceSize() const override { return leftSize() + paddedLine(tile.sizes.columns) * depth; }
@@ -136,9 +131,7 @@ public:
     return tile.multiply(piece, code.at(piece, sum, code.number(leftSize())), depth, sums);
   }
   int64_t passes() const override { return tile.rowChunks(); }
-  void put(Value memory, int64_t pass, ValueRange sums) override {
-    tile.put(memory, kernel.code().number(0), pass, sums);
-  }
+  void put(Value memory, int64_t pass, ValueRange sums) override { tile.put(memory, pass, sums); }
   Value rowOf(int64_t pass, Value row) override {
     Code &code = kernel.code();
     return code.add(row, code.number(pass * tile.sizes.rows / passes()));

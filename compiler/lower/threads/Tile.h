@@ -9,10 +9,10 @@ namespace heddle::lower {
 /// Neighbours that a thread reads at once.
 inline constexpr int64_t kNeighbours = 4;
 
-/// Rows and columns of a tile, and those of a thread, multiples of kNeighbours.
+/// Rows and columns of a tile, and those of each of its parts.
 struct TileSizes {
   int64_t rows, columns, ofRows, ofColumns;
-  int64_t threads() const { return rows / ofRows * (columns / ofColumns); }
+  int64_t parts() const { return rows / ofRows * (columns / ofColumns); }
 };
 
 /// Elements from one line of shared memory to the next: more than it has, so that threads which
@@ -34,8 +34,9 @@ Slot slotAt(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSt
 /// The place of a slot in padded lines, one for each step.
 Value placeOf(Code &code, const Slot &slot, int64_t lines);
 
-/// Threads are a grid whose neighbours have neighbouring columns. A thread has chunks of rows and
-/// of columns, kNeighbours each, apart by what the others have of a chunk.
+/// Each thread has a part, whose sizes are multiples of kNeighbours. They are a grid whose
+/// neighbours have neighbouring columns. A thread has chunks of rows and of columns, kNeighbours
+/// each, apart by what the others have of a chunk.
 class ThreadTile {
 public:
   ThreadTile(KernelBuilder &kernel, Team &team, Type sum, const TileSizes &sizes)
@@ -51,8 +52,8 @@ public:
   /// The sums and the product of pieces in memory: the rows of each step side by side, and the
   /// columns of each step, in padded lines.
   Values multiply(Value left, Value right, int64_t depth, mlir::ValueRange sums);
-  /// Writes a chunk of the rows to padded lines from element `begin` on, its first one first.
-  void put(Value memory, Value begin, int64_t chunk, mlir::ValueRange sums);
+  /// Writes a chunk of the rows to padded lines, its first one first.
+  void put(Value memory, int64_t chunk, mlir::ValueRange sums);
   /// Runs `body` for each of the thread's sums, with its row and column.
   void forEach(mlir::ValueRange sums,
                llvm::function_ref<void(Value row, Value column, Value sum)> body);
@@ -67,8 +68,8 @@ private:
 
 /// A tile of a product in parts of some rows and columns, of which each thread has one, or each 32
 /// threads in step, with the share of the processors' speed that it reaches.
-struct TileForm {
-  int64_t rows, columns, ofRows, ofColumns, depth;
+struct TileForm : TileSizes {
+  int64_t depth; // of a piece
   double efficiency;
 };
 
@@ -94,13 +95,11 @@ public:
 
 /// Tiles by multiplications and additions of numbers of any type.
 llvm::ArrayRef<TileForm> numberTiles();
-int64_t threadsOfNumbers(const TileForm &form);
 std::unique_ptr<ProductTile> makeNumberTile(KernelBuilder &kernel, Team &team, Type sum,
                                             const TileForm &form);
 /// Tiles by products of fragments, of f16 or bf16; their sums are f32. The largest is only for
 /// pieces that no registers hold on their way.
 llvm::ArrayRef<TileForm> fragmentTiles(bool areFetched);
-int64_t threadsOfFragments(const TileForm &form);
 std::unique_ptr<ProductTile> makeFragmentTile(KernelBuilder &kernel, Team &team, Type element,
                                               const TileForm &form);
 

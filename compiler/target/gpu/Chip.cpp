@@ -10,8 +10,6 @@ namespace heddle::gpu {
 /// launch, from the data sheets of A100 80 GB, A40, L40S and H100 SXM; `shorts` and `matrices` are
 /// dense f16 in tensor cores.
 static constexpr int64_t kThreadsOfProcessor = 2048;
-/// Shared memory of a block on each chip that runs the code of an older one.
-static constexpr int64_t kSharedBytes = 99 << 10;
 static const Chip kChips[] = {
     {"sm_80", "+ptx70", 108, {19.5e12, 9.7e12, 1.94e12, 2e-6, 312e12, 312e12}},
     {"sm_86", "+ptx71", 84, {37.4e12, 18.7e12, 0.70e12, 2e-6, 150e12, 150e12}},
@@ -33,7 +31,6 @@ program::Machine machineOf(const Chip &chip) {
   machine.registers = 255;
   machine.threadsInStep = 32;
   machine.mostThreads = 1024;
-  machine.sharedBytes = kSharedBytes;
   machine.l1Bytes = 128 << 10;
   machine.l2Bytes = 40 << 20;
   machine.workers = chip.processors * kThreadsOfProcessor;
