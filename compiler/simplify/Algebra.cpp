@@ -25,6 +25,7 @@ struct AlgebraPass : impl::AlgebraPassBase<AlgebraPass> {
     addMovementRules(patterns);
     addExtremeRules(patterns);
     addPickRules(patterns);
+    addSliceRules(patterns);
     addRegroupRules(patterns);
     addRowRules(patterns);
     addBroadcastRules(patterns);

@@ -135,6 +135,20 @@ LogicalResult sliceSplat(SliceOp op, Rewriter &rewriter) {
   rewriter.replaceOpWithNewOp<BroadcastOp>(op, op.getType(), inner.getX());
   return success();
 }
+/// A slice along one axis in place of a gather of it.
+LogicalResult sliceAlong(GatherOp op, const Dim &start, const Dim &size, int64_t step,
+                         Rewriter &rewriter) {
+  DimVector sizes = dimsOf(op.getX());
+  DimVector starts(sizes.size(), Dim(0));
+  SmallVector<int64_t> steps(sizes.size(), 1);
+  starts[op.getAxis()] = start;
+  steps[op.getAxis()] = step;
+  sizes[op.getAxis()] = size;
+  Build build(rewriter, op);
+  Value slice = build.slice(op.getX(), starts, sizes, steps);
+  rewriter.replaceOp(op, build.reshape(slice, dimsOf(op.getResult())));
+  return success();
+}
 // gather x at constant places = slice x, where these lie at equal distances
 LogicalResult gatherEvenly(GatherOp op, Rewriter &rewriter) {
   DimVector sizes = dimsOf(op.getX());
@@ -152,16 +166,39 @@ LogicalResult gatherEvenly(GatherOp op, Rewriter &rewriter) {
   for (size_t i = 1; i < places->size(); ++i)
     if (step == 0 || (*places)[i] - (*places)[i - 1] != step)
       return failure();
-  DimVector starts(sizes.size(), Dim(0));
-  SmallVector<int64_t> steps(sizes.size(), 1);
-  starts[axis] = Dim((*places)[0]);
-  steps[axis] = step;
-  sizes[axis] = Dim(places->size());
-  MLIRContext *context = op.getContext();
-  Value slice = rewriter.create<SliceOp>(
-      op.getLoc(), tensorOf(context, sizes, elementOf(op.getX())), op.getX(),
-      dimsAttr(context, starts), rewriter.getDenseI64ArrayAttr(steps));
-  rewriter.replaceOp(op, Build(rewriter, op).reshape(slice, dimsOf(op.getResult())));
+  return sliceAlong(op, Dim((*places)[0]), Dim(places->size()), step, rewriter);
+}
+// gather x at c, c + 1, ... = slice x
+LogicalResult gatherCounted(GatherOp op, Rewriter &rewriter) {
+  Value places = op.getIndices();
+  Dim start(0);
+  if (auto sum = places.getDefiningOp<AddOp>()) {
+    auto first = splatOf(sum.getY());
+    if (!first || !(*first >= 0 && *first <= INT32_MAX))
+      return failure();
+    start = Dim(static_cast<int64_t>(*first));
+    places = sum.getX();
+  }
+  if (auto reshape = places.getDefiningOp<ReshapeOp>())
+    places = reshape.getX();
+  auto numbers = places.getDefiningOp<IotaOp>();
+  if (!numbers)
+    return failure();
+  DimVector counted = dimsOf(places);
+  Dim size = counted[numbers.getAxis()];
+  Dim left = dimsOf(op.getX())[op.getAxis()] - start - size;
+  // A range that is known to be wrong is the run's error.
+  if (elementCount(counted) != size || elementCount(dimsOf(op.getIndices())) != size ||
+      (left.constant() && *left.constant() < 0))
+    return failure();
+  return sliceAlong(op, start, size, 1, rewriter);
+}
+// i = 0 along an axis of size 1
+LogicalResult iotaOfOne(IotaOp op, Rewriter &rewriter) {
+  DimVector dims = dimsOf(op.getResult());
+  if (!dims[op.getAxis()].isConstant(1))
+    return failure();
+  rewriter.replaceOp(op, Build(rewriter, op).full(dims, elementOf(op.getResult()), 0));
   return success();
 }
 // concat(x) = x
@@ -265,6 +302,8 @@ void addMovementRules(RewritePatternSet &patterns) {
   patterns.add(sliceAll)
       .add(sliceSplat)
       .add(gatherEvenly)
+      .add(gatherCounted)
+      .add(iotaOfOne)
       .add(gatherSplat)
       .add(concatOne)
       .add(concatEmpty)

@@ -26,6 +26,8 @@ void addScanRules(mlir::RewritePatternSet &patterns);
 void addExtremeRules(mlir::RewritePatternSet &patterns);
 /// f(x)[i] = f(x[i]) and its kin: one element of each row.
 void addPickRules(mlir::RewritePatternSet &patterns);
+/// slice(f(x)) = f(slice x) and its kin: elements that nothing reads.
+void addSliceRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) = conv(x, w without taps that only meet the border).
 void addTapRules(mlir::RewritePatternSet &patterns);
 /// conv(x, w) * s = conv(x, w * s) and its kin. Results differ by roundings of the parts of their

@@ -92,7 +92,7 @@ std::optional<Value> sharedByRows(Value value) {
 /// it is not spread as it is read.
 bool isInMemory(Value value) {
   Operation *op = value.getDefiningOp();
-  return !op || !(op->hasOneUse() || isa<BroadcastOp>(op));
+  return !op || isa<ConstantOp>(op) || !(op->hasOneUse() || isa<BroadcastOp>(op));
 }
 
 // f(reshape x, broadcast c, y) = reshape(f(x, broadcast c, reshape y)), where c is the same for all
