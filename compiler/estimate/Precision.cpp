@@ -17,8 +17,6 @@ namespace heddle::estimate {
 
 /// A kind of product that threads compute with f32 alone; "" for any other.
 static std::string whyNotInThreads(const mechanism::Mechanism &mechanism, mechanism::Ops ops) {
-  if (mechanism::hasOneRow(ops))
-    return "products of a single row";
   std::string why;
   auto parts =
       &mechanism == &mechanism::kAttention ? mechanism::readAttention(ops, why) : std::nullopt;

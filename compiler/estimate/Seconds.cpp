@@ -4,7 +4,8 @@
 
 #include "compiler/estimate/Traffic.h"
 #include "compiler/graph/Typical.h"
-#include "compiler/mechanism/Mechanism.h"
+#include "compiler/mechanism/Extents.h"
+#include "compiler/mechanism/Product.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -76,7 +77,11 @@ double secondsOf(graph::GroupOp group, const program::Machine &machine) {
 }
 
 double roofOf(graph::GroupOp group, const program::Machine &machine) {
-  return estimateOf(group, machine, group.isShort());
+  bool isOfHalves =
+      group.deviceNumber() && llvm::any_of(group.getBody().getOps(), [](Operation &op) {
+        return graph::isContraction(&op) && mechanism::factorsInThreads(&op, false);
+      });
+  return estimateOf(group, machine, group.isShort() || isOfHalves);
 }
 
 } // namespace heddle::estimate

@@ -135,6 +135,9 @@ Dim freshSymbol(mlir::Operation *anchor, llvm::StringRef stem);
 /// Attribute of an op: its result is stored where it is computed, and not computed again by its
 /// readers.
 constexpr llvm::StringLiteral kIsStored = "graph.is_stored";
+/// Attribute of a product of f32: the type of 16 bits that both of its factors have in the model. A
+/// device may round them to it.
+constexpr llvm::StringLiteral kFactors = "graph.factors";
 
 // One meaning for each question that stages ask of an op.
 inline bool isElementwise(mlir::Operation *op) { return op->hasTrait<Elementwise>(); }

@@ -6,6 +6,7 @@
 #include "compiler/lower/pointwise/Columns.h"
 #include "compiler/mechanism/Product.h"
 #include "compiler/mechanism/Versions.h"
+#include "compiler/mechanism/attention/Attention.h"
 #include "compiler/support/Error.h"
 #include "compiler/support/Mapped.h"
 
@@ -30,13 +31,12 @@ static LogicalResult emitThreads(KernelBuilder &kernel, Block *group, const Sche
   return success();
 }
 
-/// A product by blocks; on devices without such, and where it rounds rows in blocks or has a single
-/// row for each matrix, by threads that have an element each.
+/// A product by teams; on devices without such, and where it rounds rows in blocks, by threads that
+/// have an element each.
 static LogicalResult emitProduct(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  auto ops = mechanism::opsOf(*group);
   bool isByElement =
-      kernel.machine.mostThreads == 1 || mechanism::roundsBlocks(ops) || mechanism::hasOneRow(ops);
-  return (isByElement ? emitThreads : emitBlockProduct)(kernel, group, schedule);
+      kernel.machine.mostThreads == 1 || mechanism::roundsBlocks(mechanism::opsOf(*group));
+  return (isByElement ? emitThreads : emitThreadProduct)(kernel, group, schedule);
 }
 
 /// Refuses what only threads of a block can do together.
@@ -49,7 +49,9 @@ static LogicalResult byBlocks(KernelBuilder &kernel, Block *group, const Schedul
 
 static LogicalResult emitThreadAttention(KernelBuilder &kernel, Block *group,
                                          const Schedule &schedule) {
-  return (schedule.isShort ? emitFragmentAttention : emitNumberAttention)(kernel, group, schedule);
+  bool isOfFragments =
+      schedule.isShort || mechanism::fragmentsOf(mechanism::opsOf(*group), /*isShort=*/false);
+  return (isOfFragments ? emitFragmentAttention : emitNumberAttention)(kernel, group, schedule);
 }
 
 using program::Form;
@@ -269,7 +271,7 @@ static void letWeightsGo(graph::GroupOp group) {
 }
 
 LogicalResult emitGroup(KernelBuilder &kernel, graph::GroupOp group) {
-  emitIndexChecks(kernel, &group.getBody().front());
+  emitIndexChecks(kernel, group);
   LogicalResult result = emitVersions(kernel, group, [] {});
   letWeightsGo(group);
   return result;

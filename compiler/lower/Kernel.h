@@ -142,7 +142,8 @@ public:
   const mechanism::Placements *placements = nullptr;
   mechanism::Placements ownPlacements;
   const mechanism::Placement *placementOf(Value tensor) const;
-  bool isTrial = false; // mechanisms only find out whether they can carry the group out
+  bool checksReads = false; // what is gathered is checked where it is read, by no phase before
+  bool isTrial = false;     // mechanisms only find out whether they can carry the group out
   std::string refusal;
   std::optional<estimate::Stitching> stitching; // of a stitch
 

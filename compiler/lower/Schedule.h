@@ -98,9 +98,9 @@ mlir::LogicalResult emitCall(KernelBuilder &kernel, mlir::Block *group, const Sc
 mlir::LogicalResult emitHandwritten(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
 
-/// A product or convolution, with its elementwise epilogue, by blocks of threads.
-mlir::LogicalResult emitBlockProduct(KernelBuilder &kernel, mlir::Block *group,
-                                     const Schedule &schedule);
+/// A product or convolution, with its elementwise epilogue, by teams of threads.
+mlir::LogicalResult emitThreadProduct(KernelBuilder &kernel, mlir::Block *group,
+                                      const Schedule &schedule);
 /// Such a product and reductions over its rows.
 mlir::LogicalResult emitBlockStitch(KernelBuilder &kernel, mlir::Block *group,
                                     const Schedule &schedule);
@@ -117,7 +117,7 @@ mlir::LogicalResult emitFragmentAttention(KernelBuilder &kernel, mlir::Block *gr
 mlir::LogicalResult emitSerial(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule);
 
 /// Phases that end the run where an index that is data lies outside of its dimension.
-void emitIndexChecks(KernelBuilder &kernel, mlir::Block *group);
+void emitIndexChecks(KernelBuilder &kernel, graph::GroupOp group);
 
 /// Runs a mechanism: `prepare` finds out whether it serves the group, `emit` writes.
 template <typename Mechanism>

@@ -3,6 +3,8 @@
 #include "compiler/lower/ShortResults.h"
 
 #include "compiler/lower/Schedule.h"
+#include "compiler/mechanism/Product.h"
+#include "compiler/mechanism/attention/Attention.h"
 
 #include "mlir/IR/IRMapping.h"
 
@@ -11,7 +13,7 @@ using namespace mlir;
 namespace heddle::lower {
 namespace {
 
-/// Whether the op can be carried out on bf16 in place of f32, and gives these numbers rounded.
+/// Whether the op can be carried out on 16 bits in place of f32, and gives these numbers rounded.
 bool takesShort(Operation *op) {
   auto pool = dyn_cast<graph::PoolOp>(op);
   return graph::isRearrangement(op) || (pool && pool.getKind() == "max");
@@ -30,8 +32,8 @@ bool commutesWithRounding(OpOperand &use) {
 
 class ShortResults {
 public:
-  ShortResults(func::FuncOp model, const program::Machine &machine)
-      : model(model), machine(machine) {}
+  ShortResults(func::FuncOp model, const program::Machine &machine, Type element)
+      : model(model), machine(machine), element(element) {}
 
   void run() {
     auto hasNone = [](const program::Machine &each) {
@@ -49,7 +51,7 @@ public:
       narrowDown();
     while (refuseGroups());
     for (Value value : stored)
-      setElement(value, Builder(model.getContext()).getBF16Type());
+      setElement(value, element);
     model.walk([&](graph::GroupOp group) {
       if (!touchedBy(group).empty())
         rewrite(group, readBy(group));
@@ -101,10 +103,23 @@ private:
     return true;
   }
 
-  /// Whether the group rounds what a product of it reads, at any sizes.
+  /// Whether the group rounds what a product of it reads to the element, at any sizes.
   bool isFactor(graph::GroupOp group, OpOperand &use) {
-    return group.isShort() && graph::isContraction(use.getOwner()) && use.getOperandNumber() < 2 &&
-           !mayReadExactly(group, use.getOwner());
+    return graph::isContraction(use.getOwner()) && use.getOperandNumber() < 2 &&
+           factorsOf(group, use.getOwner()) == element && !mayReadExactly(group, use.getOwner());
+  }
+
+  /// The type that the group rounds factors of its product to.
+  Type factorsOf(graph::GroupOp group, Operation *product) {
+    if (group.isShort())
+      return BFloat16Type::get(product->getContext());
+    const mechanism::Mechanism *mechanism = mechanism::of(group);
+    bool isOfThreads = machine.on(group.deviceNumber()).mostThreads > 1;
+    if (!isOfThreads || mechanism == &mechanism::kFilterGradient)
+      return {};
+    return mechanism == &mechanism::kAttention
+               ? mechanism::fragmentsOf(mechanism::opsOf(group.getBody().front()), false)
+               : mechanism::factorsInThreads(product, false);
   }
 
   /// Whether an attention reads few queries, which may come at run time, and their keys and values
@@ -160,14 +175,14 @@ private:
     SmallVector<Value> read;
     IRMapping inputs;
     for (Value value : readBy(group)) {
-      auto type = cast<RankedTensorType>(value.getType()).clone(builder.getBF16Type());
+      auto type = cast<RankedTensorType>(value.getType()).clone(element);
       read.push_back(builder.create<graph::CastOp>(group.getLoc(), type, value));
       inputs.map(value, read.back());
     }
     auto copy = cast<graph::GroupOp>(builder.clone(*group, inputs));
     for (auto [result, original] : llvm::zip(copy.getResults(), group.getResults()))
       if (stored.contains(original))
-        setElement(result, builder.getBF16Type());
+        setElement(result, element);
     rewrite(copy, read);
     bool isServed = refusal(copy, machine).kind == Refusal::Kind::None;
     copy.erase();
@@ -176,8 +191,8 @@ private:
     return isServed;
   }
 
-  /// Widens what a group reads of bf16, and rounds what it yields as such.
-  static void rewrite(graph::GroupOp group, ValueRange read) {
+  /// Widens what a group reads of 16 bits, and rounds what it yields as such.
+  void rewrite(graph::GroupOp group, ValueRange read) {
     Block &block = group.getBody().front();
     OpBuilder builder = OpBuilder::atBlockBegin(&block);
     for (Value value : read) {
@@ -197,11 +212,12 @@ private:
       if (value.getType() == result.getType())
         continue;
       auto wide = value.getDefiningOp<graph::CastOp>();
-      if (wide && wide.getX().getParentBlock() == &block && graph::elementOf(wide.getX()).isBF16())
+      if (wide && wide.getX().getParentBlock() == &block &&
+          graph::elementOf(wide.getX()) == element)
         operand.set(wide.getX());
       else
         operand.set(builder.create<graph::CastOp>(group.getLoc(), result.getType(), value,
-                                                  /*saturate=*/true, /*factor=*/true));
+                                                  /*saturate=*/true, /*factor=*/element.isBF16()));
     }
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
       if (isa<graph::CastOp>(op) && op.use_empty())
@@ -214,21 +230,22 @@ private:
   }
 
   /// Carries an op out on what its operand was widened from.
-  static void makeShort(Operation *op) {
+  void makeShort(Operation *op) {
     auto wide = op->getOperand(0).getDefiningOp<graph::CastOp>();
-    if (!wide || !graph::elementOf(wide.getX()).isBF16())
+    if (!wide || graph::elementOf(wide.getX()) != element)
       return;
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     Value result = op->getResult(0);
     op->setOperand(0, wide.getX());
-    setElement(result, builder.getBF16Type());
+    setElement(result, element);
     Value again = widen(builder, result);
     result.replaceAllUsesExcept(again, again.getDefiningOp());
   }
 
   func::FuncOp model;
   const program::Machine &machine;
+  const Type element;
   llvm::SetVector<Value> stored;
   llvm::DenseSet<std::pair<Operation *, size_t>> tried;
 };
@@ -236,7 +253,9 @@ private:
 } // namespace
 
 void storeShortResults(func::FuncOp model, const program::Machine &machine) {
-  ShortResults(model, machine).run();
+  MLIRContext *context = model.getContext();
+  for (Type element : {Type(BFloat16Type::get(context)), Type(Float16Type::get(context))})
+    ShortResults(model, machine, element).run();
 }
 
 } // namespace heddle::lower

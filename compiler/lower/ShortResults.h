@@ -1,4 +1,4 @@
-// ShortResults: results of groups that are stored as bf16.
+// ShortResults: results of groups that are stored as bf16 or f16.
 //
 // Where nothing but products that round their factors reads a result, it is rounded by the kernel
 // that makes it: half of the bytes are written and read, and products find their left operand
@@ -12,8 +12,8 @@
 
 namespace heddle::lower {
 
-/// Makes such results bf16, as far as the schedules of the groups that make and read them can be
-/// carried out so.
+/// Makes such results 16 bits wide, as far as the schedules of the groups that make and read them
+/// can be carried out so.
 void storeShortResults(mlir::func::FuncOp model, const program::Machine &machine);
 
 } // namespace heddle::lower

@@ -140,7 +140,11 @@ graph::TransposeOp transposedLeft(graph::MatmulOp product) {
 Value storedLeft(Value left) {
   auto cast = left.getDefiningOp<graph::CastOp>();
   auto group = cast ? dyn_cast<graph::GroupOp>(cast->getParentOp()) : graph::GroupOp();
-  bool isKept = group && group.isShort() && graph::elementOf(cast.getX()).isBF16();
+  if (!group)
+    return left;
+  Type element = graph::elementOf(cast.getX());
+  bool isKept = group.isShort() ? element.isBF16()
+                                : group.deviceNumber() && isa<Float16Type, BFloat16Type>(element);
   return isKept ? cast.getX() : left;
 }
 
@@ -333,17 +337,20 @@ std::optional<Product> readProduct(Ops ops, ValueRange results, std::string &why
   return std::move(reader.product);
 }
 
+Type factorsInThreads(Operation *product, bool isShort) {
+  if (isShort)
+    return BFloat16Type::get(product->getContext());
+  Type left = graph::storageOf(product->getOperand(0)),
+       right = graph::storageOf(product->getOperand(1));
+  if (auto known = product->getAttrOfType<TypeAttr>(graph::kFactors))
+    return left.isF32() && right.isF32() ? known.getValue() : Type();
+  return left == right && (left.isF16() || left.isBF16()) ? left : Type();
+}
+
 bool roundsBlocks(Ops ops) {
   return llvm::any_of(ops, [](Operation *op) {
     auto product = dyn_cast<graph::MatmulOp>(op);
     return product && product.getBlock() != 0;
-  });
-}
-
-bool hasOneRow(Ops ops) {
-  return llvm::any_of(ops, [](Operation *op) {
-    auto product = dyn_cast<graph::MatmulOp>(op);
-    return product && graph::dimsOf(product)[graph::rankOf(product) - 2].isConstant(1);
   });
 }
 

@@ -66,10 +66,12 @@ std::optional<Product> readProduct(Ops ops, mlir::ValueRange results, std::strin
 /// to bf16; "" if they can.
 std::string whyNotShort(const Mechanism &mechanism, Ops ops);
 
-/// Whether they have a product whose rows are rounded in blocks (graph.matmul's `block`), or one
-/// whose matrices have a single row each.
+/// The type of 16 bits that threads of a device round the factors of a product to, as a group of
+/// bf16 or the model has it; null if they are of others.
+mlir::Type factorsInThreads(mlir::Operation *product, bool isShort);
+
+/// Whether they have a product whose rows are rounded in blocks (graph.matmul's `block`).
 bool roundsBlocks(Ops ops);
-bool hasOneRow(Ops ops);
 
 /// Whether they have a product that is read in several parts only, as gates are.
 bool isReadInParts(Ops ops);

@@ -118,7 +118,7 @@ LogicalResult matmulOfRepeated(MatmulOp op, PatternRewriter &rewriter) {
   Value a = Build(rewriter, location).reshape(op.getA(), {sizes[0], sizes[1], left[1], left[2]});
   Type type = tensorOf(op.getContext(), {sizes[0], sizes[1], result[1], result[2]},
                        elementOf(op.getResult()));
-  Value product = rewriter.create<MatmulOp>(location, type, a, once);
+  Value product = rebuild(rewriter, op, {a, once}, type)->getResult(0);
   rewriter.replaceOp(op, Build(rewriter, location).reshape(product, result));
   return success();
 }

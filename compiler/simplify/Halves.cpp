@@ -97,6 +97,8 @@ private:
       if (isHalf(operand.getType()))
         mapping.map(operand, wideOf(operand));
     Operation *wide = builder.clone(*op, mapping);
+    if (isContraction(op) && elementOf(op->getOperand(0)) == elementOf(op->getOperand(1)))
+      wide->setAttr(kFactors, TypeAttr::get(elementOf(op->getOperand(0))));
     for (auto [narrow, result] : llvm::zip(op->getResults(), wide->getResults())) {
       if (!isHalf(narrow.getType())) {
         narrow.replaceAllUsesWith(result);

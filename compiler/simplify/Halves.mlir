@@ -6,7 +6,7 @@ module {
 // CHECK-NEXT: %[[X:.*]] = graph.cast %arg0 : (tensor<?x8xf16, #graph.dims<"n", 8>>) -> tensor<?x8xf32
 // CHECK-NEXT: %[[W:.*]] = graph.constant
 // CHECK-NEXT: %[[WIDE:.*]] = graph.cast %[[W]]
-// CHECK-NEXT: %[[P:.*]] = graph.matmul %[[X]], %[[WIDE]]
+// CHECK-NEXT: %[[P:.*]] = graph.matmul %[[X]], %[[WIDE]] {graph.factors = f16}
 // CHECK: %[[E:.*]] = graph.exp %[[P]] : tensor<?x4xf32
 // CHECK: %[[R:.*]] = graph.cast %[[E]] : (tensor<?x4xf32, #graph.dims<"n", 4>>) -> tensor<?x4xf16
 // CHECK-NEXT: return %[[R]]

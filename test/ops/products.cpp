@@ -189,6 +189,8 @@ void addProducts(Cases &cases) {
     addProduct(cases, type, "[n, 33]", "[33, 48]", "[n, 48]", {{{"n", 1}}, {{"n", 17}}}, true);
     addProduct(cases, type, "[n, 33]", "[33, 72]", "[n, 72]", {{{"n", 4}}, {{"n", 21}}}, true);
     addProduct(cases, type, "[2, 1, 7, 33]", "[1, 3, 33, 17]", "[2, 3, 7, 17]");
+    addProduct(cases, type, "[3, 2, 70]", "[3, 70, 90]", "[3, 2, 90]", {}, true);
+    addProduct(cases, type, "[1, 96]", "[96, 300]", "[1, 300]", {}, true);
   }
   addProduct(cases, "f32", "[n, 2, 7, 16]", "[1, 1, 16, m]", "[n, 2, 7, m]", runs);
   addProduct(cases, "f32", "[1, 2, 7, 16]", "[n, 1, 16, m]", "[n, 2, 7, m]", runs);

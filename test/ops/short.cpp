@@ -54,6 +54,7 @@ static void addMatmuls(Cases &cases) {
             Fill::exactAny());
   product("[n, 96]", "[96, 70]", "[n, 70]", Fill::exactAny(),
           {{{"n", 1}}, {{"n", 70}}, {{"n", 0}}});
+  product("[3, 2, 70]", "[3, 70, 90]", "[3, 2, 90]", Fill::exactAny());
   product("[2, 0]", "[0, 5]", "[2, 5]", Fill::exact());
   product("[0, 3]", "[3, 4]", "[0, 4]", Fill::exact());
   product("[48, 301]", "[301, 65]", "[48, 65]", Fill::exact());

@@ -142,6 +142,47 @@ def test_parts_of_a_product(tmp_path, parts, columns, math):
     np.testing.assert_allclose(found.results[0][0], wanted, atol=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)],
+                         ids=["f16", "bf16"])
+@pytest.mark.parametrize("rows", [1, 3, 70])
+def test_models_of_16_bits(tmp_path, dtype, rows):
+    """Their products are of these numbers without leave to round others, with sums in f32."""
+    def drawn(*sizes):
+        return normal(*sizes).astype(dtype)
+
+    w, u, v = drawn(64, 136), drawn(136, 64), drawn(64, 40)
+    graph = Graph()
+    x = graph.input("x", [rows, 64], dtype)
+    hidden = graph.op("Relu", graph.op("MatMul", x, graph.constant(w)))
+    y = graph.op("Add", graph.op("MatMul", hidden, graph.constant(u)), x)
+    graph.output(graph.op("MatMul", y, graph.constant(v)), [rows, 40], dtype)
+    feeds = {"x": drawn(rows, 64)}
+    path = saved(graph, tmp_path / "m.onnx")
+    found = run(path, [feeds], plan=ALL_GROUPS)
+    assert not isinstance(found.results[0], str), found.results[0]
+    assert (rows > 4) == bool(found.report["instructions"].get("mma")), found.report
+    x, w, u, v = (each.astype(np.float64) for each in (feeds["x"], w, u, v))
+    hidden = np.maximum(x @ w, 0).astype(dtype).astype(np.float64)
+    wanted = (hidden @ u + x).astype(dtype).astype(np.float64) @ v
+    unit = 2.0**-8 if dtype == ml_dtypes.bfloat16 else 2.0**-11
+    np.testing.assert_allclose(found.results[0][0].astype(np.float64), wanted, rtol=4 * unit,
+                               atol=2 * unit * np.abs(wanted).max())
+
+
+def test_attention_of_f16(tmp_path):
+    graph = Graph()
+    half = np.dtype(np.float16)
+    q, k, v = (graph.input(name, [1, 2, *sizes], half)
+               for name, sizes in (("q", (70, 64)), ("k", (64, 90)), ("v", (90, 64))))
+    scores = graph.op("Mul", graph.op("MatMul", q, k), graph.constant(np.float16(0.125)))
+    y = graph.op("MatMul", graph.op("Softmax", scores, axis=-1), v)
+    graph.output(y, [1, 2, 70, 64], half)
+    feeds = {"q": normal(1, 2, 70, 64), "k": normal(1, 2, 64, 90), "v": normal(1, 2, 90, 64)}
+    found = assert_same(saved(graph, tmp_path / "m.onnx"),
+                        [{name: each.astype(half) for name, each in feeds.items()}], 4e-3, 4e-3)
+    assert found.report["instructions"]["mma"] > 0, found.report
+
+
 def test_convolutions_of_bf16(tmp_path):
     """Images whose border is none of them, strides, groups and channels that are few."""
     graph = Graph()

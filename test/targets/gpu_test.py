@@ -72,17 +72,20 @@ def test_kernels_of_models_are_assembled_without_spills(tmp_path, name):
     assert not re.search(r"[1-9]\d* bytes spill", done.stderr), done.stderr
 
 
+@pytest.mark.parametrize("kind, math", [("float32", "bf16"), ("float16", "fast")])
 @pytest.mark.parametrize("chip", ["sm_80", "sm_90"])
-def test_tensor_cores_have_what_they_multiply(tmp_path, chip):
+def test_tensor_cores_have_what_they_multiply(tmp_path, chip, kind, math):
     """A step of a large product: 64 multiplications for 16 loads of fragments, copies meanwhile,
     and no register spilled (the loop of a hand-written kernel with the same tile has as many)."""
-    graph = Graph()
-    x = graph.input("x", [4096, 512])
-    hidden = graph.op("Relu", graph.op("MatMul", x, graph.weight(512, 1024)))
-    graph.output(graph.op("MatMul", hidden, graph.weight(1024, 4096)), [4096, 4096])
+    graph, dtype = Graph(), np.dtype(kind)
+    x = graph.input("x", [4096, 512], dtype)
+    weights = [graph.constant(np.random.default_rng(1).normal(size=sizes).astype(dtype))
+               for sizes in ((512, 1024), (1024, 4096))]
+    hidden = graph.op("Relu", graph.op("MatMul", x, weights[0]))
+    graph.output(graph.op("MatMul", hidden, weights[1]), [4096, 4096], dtype)
     onnx.save(graph.model(17), tmp_path / "m.onnx")
     path = tmp_path / "k.ptx"
-    heddle.compile(tmp_path / "m.onnx", target=chip, math="bf16", output=path, load=False)
+    heddle.compile(tmp_path / "m.onnx", target=chip, math=math, output=path, load=False)
     blocks = re.split(r"^\$L\w+:|^\.visible", path.read_text(), flags=re.M)
     loop = max(blocks, key=lambda block: block.count("mma.sync"))
     assert (loop.count("mma.sync"), loop.count("ldmatrix")) == (64, 16)
@@ -91,6 +94,16 @@ def test_tensor_cores_have_what_they_multiply(tmp_path, chip):
                               capture_output=True, text=True, check=True)
         assert not re.search(r"[1-9]\d* bytes spill", done.stderr), done.stderr
         assert max(map(int, re.findall(r"Used (\d+) registers", done.stderr))) <= 252
+
+
+def test_what_is_gathered_is_checked_where_it_is_read(tmp_path):
+    """No kernel before, of one thread that looks at one index after the other."""
+    graph = Graph()
+    ids = graph.input("ids", [1, 128], np.dtype(np.int64))
+    words = graph.op("Gather", graph.weight(300, 64), ids)
+    graph.output(graph.op("Add", words, graph.weight(1, 128, 64)), [1, 128, 64])
+    onnx.save(graph.model(), tmp_path / "m.onnx")
+    assert len(entries(ptx_of(tmp_path / "m.onnx", tmp_path).read_text())) == 1
 
 
 def test_a_plan_says_which_groups_are_where(tmp_path):

@@ -37,6 +37,8 @@ Indices broadcastPlace(Elements &elements, mlir::Operation *broadcast, llvm::Arr
 /// The place in a tensor of sizes `from` of what is at `place` in its reshape to `to`.
 Indices reshapedPlace(Elements &elements, llvm::ArrayRef<Dim> from, llvm::ArrayRef<Dim> to,
                       llvm::ArrayRef<Index> place);
+/// Ends the run if what `op` gathers lies outside of a dimension, where no phase before has.
+void checkRead(Elements &elements, mlir::Operation *op, Value index, Value size);
 /// 0 <= index < size.
 Value inside(Elements &elements, const Index &index, Value size);
 /// The type sums of this element type are kept in.

@@ -1,7 +1,9 @@
 // IndexChecks: whether indices that are data lie inside of the dimension they index.
 //
 // A phase before the group's own looks at every index once and ends the run at the first that is
-// outside, so that no form of schedule reads or writes beyond a tensor, and none has to check.
+// outside, so that no form of schedule reads or writes beyond a tensor, and none has to check. On a
+// device, where a launch costs more than a comparison, elements that threads gather one by one are
+// checked as they are gathered.
 
 #include "compiler/graph/edit/Words.h"
 #include "compiler/lower/Schedule.h"
@@ -80,10 +82,20 @@ static void fail(KernelBuilder &kernel, StringRef message, Value value, Value li
   code.b.create<program::FailOp>(code.loc, run, number, value, limit);
 }
 
-/// The smallest and the largest entry of one row, along the last dimension or at one entry of it.
-static std::pair<Value, Value> extremes(Elements &e, const Bounds &bounds, Indices place) {
+/// The message about a value that is outside.
+static std::string messageOf(Operation *op) {
+  return graph::nodeText(op->getLoc()) +
+         (isa<graph::ReverseSequenceOp>(op)
+              ? ": a sequence of %lld is longer than the dimension, or negative: it has %lld"
+              : ": index %lld is outside of a dimension of %lld");
+}
+
+/// The smallest and the largest entry of one row, along the last dimension or at one entry of it;
+/// twice the entry at `place` where each has a task.
+static std::pair<Value, Value> extremes(Elements &e, const Bounds &bounds, Indices place,
+                                        bool isOfEach) {
   Code &code = e.code();
-  if (place.empty() || bounds.entry) {
+  if (isOfEach || bounds.entry) {
     if (bounds.entry)
       place.back() = e.uniform(code.number(*bounds.entry));
     Value value = e.lanesOf(e.fromLanes(e.at(bounds.indices, place)));
@@ -104,25 +116,24 @@ static std::pair<Value, Value> extremes(Elements &e, const Bounds &bounds, Indic
 
 static void emitCheck(KernelBuilder &kernel, Block *group, Operation *op, const Bounds &bounds) {
   DimVector dims = graph::dimsOf(bounds.indices);
-  Dim rows = graph::elementCount(ArrayRef<Dim>(dims).drop_back(dims.empty() ? 0 : 1));
+  bool isOfEach = dims.empty() || (kernel.machine.form == program::Form::Threads && !bounds.entry);
+  DimVector outer(ArrayRef<Dim>(dims).drop_back(isOfEach ? 0 : 1));
+  Dim rows = graph::elementCount(outer);
   // A row without entries would pass for one of zeros.
   Dim tasks = dims.empty() ? Dim(1) : Dim::min(rows, graph::elementCount(dims));
-  std::string message = graph::nodeText(op->getLoc()) + ": ";
-  message += isa<graph::ReverseSequenceOp>(op)
-                 ? "a sequence of %lld is longer than the dimension, or negative: it has %lld"
-                 : "index %lld is outside of a dimension of %lld";
+  std::string message = messageOf(op);
   kernel.beginPhase();
   Elements e(kernel, group);
   Code &code = kernel.code();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
     Indices place(dims.size(), e.uniform(code.number(0)));
-    for (int64_t i = (int64_t)dims.size() - 2; i >= 0; --i) {
-      Value size = kernel.dim(dims[i]);
+    for (int64_t i = (int64_t)outer.size() - 1; i >= 0; --i) {
+      Value size = kernel.dim(outer[i]);
       place[i] = e.uniform(code.rem(task, size));
       task = code.div(task, size);
     }
-    auto [lowest, highest] = extremes(e, bounds, place);
+    auto [lowest, highest] = extremes(e, bounds, place, isOfEach);
     Value size =
         kernel.dim(isa<graph::ReverseSequenceOp>(op) ? bounds.highest : bounds.highest + Dim(1));
     code.when(code.less(lowest, kernel.dim(bounds.lowest)),
@@ -133,11 +144,33 @@ static void emitCheck(KernelBuilder &kernel, Block *group, Operation *op, const 
   kernel.endPhase(tasks, graph::elementCount(dims));
 }
 
-void emitIndexChecks(KernelBuilder &kernel, Block *group) {
-  for (Operation &op : *group)
+/// Whether threads check what they gather for each element of the result.
+static bool checksReads(const KernelBuilder &kernel, Operation *op) {
+  return kernel.checksReads && isa<graph::GatherOp, graph::GatherElementsOp, graph::GatherNdOp>(op);
+}
+
+void checkRead(Elements &e, Operation *op, Value index, Value size) {
+  if (!checksReads(e.kernel, op) || llvm::all_of(boundsOf(op), isKnown))
+    return;
+  Code &code = e.code();
+  Value isBefore = code.less(index, code.sub(code.number(0), size));
+  Value isAfter = code.less(code.sub(size, code.number(1)), index);
+  Value isOutside = code.b.create<arith::OrIOp>(code.loc, isBefore, isAfter);
+  code.when(isOutside, [&] { fail(e.kernel, messageOf(op), index, size); });
+}
+
+void emitIndexChecks(KernelBuilder &kernel, graph::GroupOp group) {
+  kernel.checksReads =
+      kernel.machine.form == program::Form::Threads &&
+      llvm::all_of(versionsOf(group), [](const Version &version) {
+        const mechanism::Mechanism *mechanism = version.schedule.mechanism;
+        return mechanism == &mechanism::kPointwise || mechanism == &mechanism::kRows;
+      });
+  Block *body = &group.getBody().front();
+  for (Operation &op : *body)
     for (const Bounds &bounds : boundsOf(&op))
-      if (!isKnown(bounds))
-        emitCheck(kernel, group, &op, bounds);
+      if (!isKnown(bounds) && !checksReads(kernel, &op))
+        emitCheck(kernel, body, &op, bounds);
 }
 
 } // namespace heddle::lower

@@ -1,5 +1,5 @@
 // Indexed: elements of ops whose source place is itself data. Indices are inside of their
-// dimensions: IndexChecks.cpp ends the run before where they are not.
+// dimensions: IndexChecks.cpp ends the run where they are not.
 
 #include "compiler/lower/elements/Definitions.h"
 
@@ -8,10 +8,11 @@ using namespace mlir;
 namespace heddle::lower {
 
 /// A data index made legal: negative ones count from the end, then clamped to [0, size).
-static Index legalIndex(Elements &e, Value raw, Value size) {
+static Index legalIndex(Elements &e, Operation *op, Value raw, Value size) {
   Code &code = e.code();
   Index index = e.fromLanes(raw);
   Value lanes = e.lanesOf(index);
+  checkRead(e, op, lanes, size);
   auto like = [&](Value value) { return Code::isVector(lanes) ? code.spread(value) : value; };
   Value zero = like(code.number(0));
   Value isNegative =
@@ -28,7 +29,7 @@ static Value gatherElement(Elements &e, graph::GatherOp op, ArrayRef<Index> plac
   int64_t axis = op.getAxis(), indexRank = graph::rankOf(op.getIndices());
   Value raw = e.at(op.getIndices(), place.slice(axis, indexRank));
   Indices source(place.take_front(axis));
-  source.push_back(legalIndex(e, raw, e.sizesOf(op.getX())[axis]));
+  source.push_back(legalIndex(e, op, raw, e.sizesOf(op.getX())[axis]));
   source.append(place.begin() + axis + indexRank, place.end());
   return e.at(op.getX(), source);
 }
@@ -41,7 +42,7 @@ static Value gatherNdElement(Elements &e, graph::GatherNdOp op, ArrayRef<Index> 
   for (int64_t k = 0; k < depth; ++k) {
     Indices tuple(place.take_front(indexRank - 1));
     tuple.push_back(e.uniform(e.code().number(k)));
-    source.push_back(legalIndex(e, e.at(op.getIndices(), tuple), sizes[batch + k]));
+    source.push_back(legalIndex(e, op, e.at(op.getIndices(), tuple), sizes[batch + k]));
   }
   source.append(place.begin() + indexRank - 1, place.end());
   return e.at(op.getX(), source);
@@ -88,7 +89,7 @@ Value defineIndexed(Elements &e, Operation *op, ArrayRef<Index> place) {
       .Case([&](graph::GatherElementsOp op) {
         Indices source(place);
         source[op.getAxis()] =
-            legalIndex(e, e.at(op.getIndices(), place), e.sizesOf(op.getX())[op.getAxis()]);
+            legalIndex(e, op, e.at(op.getIndices(), place), e.sizesOf(op.getX())[op.getAxis()]);
         return e.at(op.getX(), source);
       })
       .Case([&](graph::GatherNdOp op) { return gatherNdElement(e, op, place); })

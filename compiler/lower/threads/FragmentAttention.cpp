@@ -1,4 +1,4 @@
-// FragmentAttention: FlashAttention-2 (Dao, 2023) in fragments of bf16.
+// FragmentAttention: FlashAttention-2 (Dao, 2023) in fragments of f16 or bf16.
 //
 // Threads in step have 16 query rows, whose fragments they keep. Of a tile of keys they have the
 // scores as sums of fragments: these become exponentials, and left operands of the second product,
@@ -18,8 +18,8 @@ namespace {
 
 class FragmentAttention : public BlocksOfAttention {
 public:
-  FragmentAttention(KernelBuilder &kernel, Block *group, const Schedule &)
-      : BlocksOfAttention(kernel, group) {}
+  FragmentAttention(KernelBuilder &kernel, Block *group, const Schedule &schedule)
+      : BlocksOfAttention(kernel, group), isShort(schedule.isShort) {}
 
   LogicalResult prepare();
   void emit();
@@ -50,6 +50,7 @@ private:
 
   static constexpr int64_t kTiles = kKeys / kColumnsOfFragment;
 
+  const bool isShort;
   Type element;
   int64_t steps = 0, width = 0; // of the two products, filled up
   FragmentLines keyLines, valueLines;
@@ -59,7 +60,8 @@ private:
 LogicalResult FragmentAttention::prepare() {
   if (failed(read()))
     return failure();
-  if (!mechanism::fitsFragments(parts))
+  element = mechanism::fragmentsOf(mechanism::opsOf(*group), isShort);
+  if (!element)
     return kernel.refuse("fragments do not serve such an attention");
   auto known = queries.constant();
   rows = known && *known <= 32 ? 32 : 64;
@@ -68,7 +70,6 @@ LogicalResult FragmentAttention::prepare() {
   };
   steps = filled(depth);
   width = filled(columns);
-  element = BFloat16Type::get(number.getContext());
   return success();
 }
 

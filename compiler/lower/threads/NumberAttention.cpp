@@ -16,8 +16,6 @@ namespace heddle::lower {
 
 namespace {
 
-constexpr int64_t kSteps = 32; // of a reduction at a time
-
 class NumberAttention : public BlocksOfAttention {
 public:
   NumberAttention(KernelBuilder &kernel, Block *group, const Schedule &)
@@ -53,6 +51,8 @@ private:
 
   static constexpr int64_t kOfRow = 4; // threads
 
+  int64_t steps = 32; // of a reduction at a time, which registers hold on their way
+
   TileSizes ofScores, ofValues;
   std::optional<ThreadTile> scores, values;
   Value pieces, weights, factors; // shared memory
@@ -62,7 +62,10 @@ LogicalResult NumberAttention::prepare() {
   if (failed(read()))
     return failure();
   auto known = queries.constant();
-  rows = known && *known <= 16 ? 16 : 64;
+  if (known && *known <= 16) {
+    rows = 16;
+    steps = 16; // each of a quarter of the threads copies four times as much
+  }
   int64_t tiles = llvm::PowerOf2Ceil(llvm::divideCeil(*columns.constant(), kKeys));
   int64_t ofColumns = std::max<int64_t>(1, tiles) * kNeighbours;
   ofScores = {rows, kKeys, kNeighbours, kNeighbours};
@@ -83,7 +86,7 @@ Value NumberAttention::combineOfRow(Operation *reduction, Value value) {
 void NumberAttention::copyPiece(int64_t lines, bool isAlongSteps, Value first,
                                 llvm::function_ref<Value(const Slot &)> valueOf) {
   Code &code = kernel.code();
-  SmallVector<Slot> slots = slotsOf(code, *team, lines, kSteps, isAlongSteps);
+  SmallVector<Slot> slots = slotsOf(code, *team, lines, steps, isAlongSteps);
   Values copied;
   for (const Slot &slot : slots)
     copied.push_back(valueOf(slot));
@@ -95,9 +98,9 @@ void NumberAttention::copyPiece(int64_t lines, bool isAlongSteps, Value first,
 void NumberAttention::emitScores(Elements &e, Value firstKey) {
   Code &code = kernel.code();
   Value left = parts.scores.getA(), right = parts.scores.getB();
-  Value zero = code.number(0), second = code.number(paddedLine(ofScores.rows) * kSteps);
+  Value zero = code.number(0), second = code.number(paddedLine(ofScores.rows) * steps);
   Value end = kernel.dim(depth), endOfKeys = kernel.dim(keys);
-  Values sums = code.fold(zero, end, kSteps, scores->zeros(), [&](Value first, ValueRange in) {
+  Values sums = code.fold(zero, end, steps, scores->zeros(), [&](Value first, ValueRange in) {
     Elements::Scope scope(e);
     copyPiece(ofScores.rows, !isTransposed(group, left), zero, [&](const Slot &slot) {
       Value k = code.add(first, slot.step);
@@ -109,7 +112,7 @@ void NumberAttention::emitScores(Elements &e, Value firstKey) {
       return operandAt(e, parts.scores, 1, k, key, isThere);
     });
     team->barrier();
-    Values next = scores->multiply(pieces, code.at(pieces, number, second), kSteps, in);
+    Values next = scores->multiply(pieces, code.at(pieces, number, second), steps, in);
     team->barrier();
     return next;
   });
@@ -172,21 +175,23 @@ NumberAttention::Rows NumberAttention::addExponentials(Elements &e, Value firstK
 Values NumberAttention::addValues(Elements &e, Value firstKey, ValueRange sums) {
   Code &code = kernel.code();
   Value right = parts.values.getB();
-  Values next(sums);
-  for (int64_t first = 0; first < kKeys; first += kSteps) {
-    Elements::Scope scope(e);
-    copyPiece(ofValues.columns, isTransposed(group, right), code.number(0), [&](const Slot &slot) {
-      Value key = code.add(firstKey, code.add(slot.step, code.number(first)));
-      Value isThere =
-          code.both(code.less(key, kernel.dim(keys)), code.less(slot.line, kernel.dim(columns)));
-      return operandAt(e, parts.values, 1, key, slot.line, isThere);
-    });
-    team->barrier();
-    Value left = code.at(weights, number, code.number(first * paddedLine(ofScores.rows)));
-    next = values->multiply(left, pieces, kSteps, next);
-    team->barrier();
-  }
-  return next;
+  return code.fold(
+      code.number(0), code.number(kKeys), steps, sums, [&](Value first, ValueRange in) {
+        Elements::Scope scope(e);
+        copyPiece(ofValues.columns, isTransposed(group, right), code.number(0),
+                  [&](const Slot &slot) {
+                    Value key = code.add(firstKey, code.add(slot.step, first));
+                    Value isThere = code.both(code.less(key, kernel.dim(keys)),
+                                              code.less(slot.line, kernel.dim(columns)));
+                    return operandAt(e, parts.values, 1, key, slot.line, isThere);
+                  });
+        team->barrier();
+        Value left =
+            code.at(weights, number, code.mul(first, code.number(paddedLine(ofScores.rows))));
+        Values next = values->multiply(left, pieces, steps, in);
+        team->barrier();
+        return next;
+      });
 }
 
 /// The scores become weights, whose largest score and sum of exponentials are known.
@@ -276,8 +281,8 @@ void NumberAttention::emit() {
   auto prepare = [&] {
     scores.emplace(kernel, *team, number, ofScores);
     values.emplace(kernel, *team, number, ofValues);
-    int64_t ofBoth = (paddedLine(rows) + paddedLine(kKeys)) * kSteps;
-    int64_t ofValue = paddedLine(ofValues.columns) * std::max(kSteps, rows);
+    int64_t ofBoth = (paddedLine(rows) + paddedLine(kKeys)) * steps;
+    int64_t ofValue = paddedLine(ofValues.columns) * std::max(steps, rows);
     pieces = team->shared(number, std::max(ofBoth, ofValue));
     weights = team->shared(number, paddedLine(rows) * kKeys);
     factors = team->shared(number, rows);

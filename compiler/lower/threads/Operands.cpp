@@ -120,12 +120,12 @@ Value ProductOperands::left(Elements &e, ArrayRef<Index> place, ArrayRef<Index> 
       [&] { return e.code().constantOf(program::computeType(element), 0); });
 }
 
-Value ProductOperands::shortLeft(Block *group, int64_t together) const {
+Value ProductOperands::shortLeft(Block *group, int64_t together, Type element) const {
   Value tensor = mechanism::storedLeft(root->getOperand(0));
   Operation *made = tensor.getDefiningOp();
   bool isInMemory = !made || (made->getBlock() != group && !isa<graph::ConstantOp>(made));
   bool isWhole = isLeftAlongDepth && length.mod(Dim(together)).isConstant(0);
-  return isInMemory && isWhole && graph::storageOf(tensor).isBF16() ? tensor : Value();
+  return isInMemory && isWhole && graph::storageOf(tensor) == element ? tensor : Value();
 }
 
 std::pair<Value, Value> ProductOperands::shortLeftAt(Elements &e, Value tensor,
@@ -135,39 +135,53 @@ std::pair<Value, Value> ProductOperands::shortLeftAt(Elements &e, Value tensor,
   Value isInside;
   Indices at = leftPlace(e, place, tap, k, isInside);
   Value index = e.linear(e.sizesOf(tensor), at).base;
-  return {code.at(kernel.pointer(tensor), code.b.getBF16Type(), index), isInside};
+  return {code.at(kernel.pointer(tensor), graph::storageOf(tensor), index), isInside};
 }
 
-bool ProductOperands::hasShortRight() const {
+bool ProductOperands::hasConstantRight(Type element) const {
   auto constant = root->getOperand(1).getDefiningOp<graph::ConstantOp>();
   DimVector b = graph::dimsOf(root->getOperand(1));
   bool isOfEachMatrix =
       isa<graph::ConvOp>(root) || graph::elementCount(ArrayRef(b).drop_back(2)) == matrices;
-  return constant && constant.getValue().getElementType().isF32() && matrices.constant() &&
-         length.constant() && isOfEachMatrix;
+  bool isOfType =
+      rightType() == element || (rightType().isF32() && element.getIntOrFloatBitWidth() == 16);
+  return constant && isOfType && matrices.constant() && length.constant() && isOfEachMatrix;
 }
 
-std::vector<char> ProductOperands::shortRight(ArrayRef<int64_t> columnOf, int64_t depth) const {
+/// Copies a number, or rounds one of f32 to `element`.
+static void copyNumber(char *target, const char *from, Type element, int64_t fromSize) {
+  int64_t size = graph::bytesOf(element);
+  if (size == fromSize) {
+    std::memcpy(target, from, size);
+    return;
+  }
+  float number;
+  std::memcpy(&number, from, sizeof number);
+  auto half = static_cast<_Float16>(number);
+  auto brief = static_cast<uint16_t>(shortBitsOf(number));
+  std::memcpy(target, element.isF16() ? static_cast<void *>(&half) : &brief, size);
+}
+
+std::vector<char> ProductOperands::constantRight(ArrayRef<int64_t> columnOf, int64_t depth,
+                                                 Type element) const {
   auto constant = root->getOperand(1).getDefiningOp<graph::ConstantOp>();
   std::vector<char> storage;
   ArrayRef<char> bytes = graph::constantBytes(constant.getValue(), storage);
   int64_t count = *matrices.constant(), steps = *length.constant(), positions = *taps.constant(),
           filled = llvm::alignTo(steps, depth);
+  int64_t size = graph::bytesOf(element), fromSize = graph::bytesOf(rightType());
   DimVector w = graph::dimsOf(root->getOperand(1));
   bool isMatmul = isa<graph::MatmulOp>(root);
   int64_t all = *(isMatmul ? w.back() : columns).constant();
-  std::vector<char> packed(count * columnOf.size() * positions * filled * 2, 0);
+  std::vector<char> packed(count * columnOf.size() * positions * filled * size, 0);
   char *target = packed.data();
   for (int64_t matrix = 0; matrix < count; ++matrix)
     for (int64_t column : columnOf)
-      for (int64_t tap = 0; tap < positions; ++tap, target += filled * 2)
+      for (int64_t tap = 0; tap < positions; ++tap, target += filled * size)
         for (int64_t k = 0; column >= 0 && k < steps; ++k) {
           int64_t at = isMatmul ? (matrix * steps + k) * all + column
                                 : ((matrix * all + column) * steps + k) * positions + tap;
-          float number;
-          std::memcpy(&number, bytes.data() + at * sizeof number, sizeof number);
-          auto bits = static_cast<uint16_t>(shortBitsOf(number));
-          std::memcpy(target + k * 2, &bits, 2);
+          copyNumber(target + k * size, bytes.data() + at * fromSize, element, fromSize);
         }
   return packed;
 }

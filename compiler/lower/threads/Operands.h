@@ -35,17 +35,19 @@ public:
   Value right(Elements &e, llvm::ArrayRef<Index> place, llvm::ArrayRef<Index> tap, Value k,
               Value column) const;
 
-  /// The tensor of bf16 in memory that the left operand is of, where `together` steps are
+  /// The tensor of such elements in memory that the left operand is of, where `together` steps are
   /// neighbours there that begin at a multiple of so many; null if there is none.
-  Value shortLeft(mlir::Block *group, int64_t together) const;
+  Value shortLeft(mlir::Block *group, int64_t together, Type element) const;
   /// The address in it of what `left` gives, and whether that is there: null if it always is.
   std::pair<Value, Value> shortLeftAt(Elements &e, Value tensor, llvm::ArrayRef<Index> place,
                                       llvm::ArrayRef<Index> tap, Value k) const;
-  /// Numbers of a constant right operand of known sizes, as bits of bf16: for each matrix and each
+  /// Numbers of a constant right operand of known sizes, as such elements: for each matrix and each
   /// of the `columnOf` (-1: none) one position of the window after the other, whose steps are
-  /// filled up to a multiple of `depth` with zeros. Empty if it is no such constant.
-  std::vector<char> shortRight(llvm::ArrayRef<int64_t> columnOf, int64_t depth) const;
-  bool hasShortRight() const;
+  /// filled up to a multiple of `depth` with zeros.
+  std::vector<char> constantRight(llvm::ArrayRef<int64_t> columnOf, int64_t depth,
+                                  Type element) const;
+  /// Whether it is such a constant, of these elements or of f32 that are rounded to them.
+  bool hasConstantRight(Type element) const;
 
 private:
   Indices leftPlace(Elements &e, llvm::ArrayRef<Index> place, llvm::ArrayRef<Index> tap, Value k,

@@ -1,71 +1,58 @@
-// Product: products and convolutions by blocks of threads.
-//
-// A block has a tile of the result. Step by step of the reduction, its threads copy pieces of both
-// operands to shared memory, the next step's while they multiply this one's; then they put the sums
-// there, so that what follows the product is computed for neighbours by neighbours.
+// Product: products and convolutions by threads of a device, and what follows them.
 #ifndef HEDDLE_LOWER_THREADS_PRODUCT_H
 #define HEDDLE_LOWER_THREADS_PRODUCT_H
 
 #include "compiler/lower/Schedule.h"
 #include "compiler/lower/threads/Operands.h"
-#include "compiler/lower/threads/Tile.h"
 
 namespace heddle::lower {
 
-class BlockProduct {
+class ThreadProduct {
 public:
-  BlockProduct(KernelBuilder &kernel, mlir::Block *group, const Schedule &schedule)
-      : kernel(kernel), group(group), isShort(schedule.isShort) {}
+  /// The product that `results` follow from; refused and null where there is none, or no form for
+  /// it. Writes no code.
+  static std::unique_ptr<ThreadProduct> make(KernelBuilder &kernel, mlir::Block *group,
+                                             const Schedule &schedule,
+                                             llvm::ArrayRef<Value> results);
+  virtual ~ThreadProduct() = default;
 
-  /// Fails where no such product is what `results` follow from. Writes no code.
-  mlir::LogicalResult prepare(llvm::ArrayRef<Value> results);
   /// The phase that computes the results, and stores them, or gives them to `store`.
-  void emit();
+  virtual void emit() = 0;
   std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
 
-private:
-  /// The part of the result that a task has.
-  struct Task {
-    Value matrix, firstRow, firstColumn;
-    llvm::SmallVector<Slot> left, right;
-  };
+protected:
+  ThreadProduct(KernelBuilder &kernel, mlir::Block *group, llvm::ArrayRef<Value> results,
+                const mechanism::Product &product, Type factors);
 
-  void chooseTile();
-  Task taskOf(Elements &e, Value number);
-  void keepRows(Elements &e, const Task &task);
-  Indices rowOf(Elements &e, const Task &task, Value line);
-  /// The elements of the piece of a step; zeros beyond the operands.
-  Values load(Elements &e, const Task &task, Value step);
-  void keep(const Task &task, Values values, Value stage);
-  void emitTile(Elements &e, const Task &task);
-  bool canFetch() const { return shortLeft && operands->hasShortRight(); }
-  void packRight();
-  void fetch(Elements &e, const Task &task, Value step, Value piece);
-  Values emitFetched(Elements &e, const Task &task);
-  Values emitStaged(Elements &e, const Task &task);
-  void emitResults(Elements &e, const Task &task, mlir::ValueRange sums);
-  void emitResult(Elements &e, const Task &task, Value line, Value column, Value from);
-  Value below(Value number, const Dim &extent, int64_t size);
+  /// The value, or zero where there is none.
   Value guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value);
-
-  /// Columns of each part that a tile has; what is left of it is idle.
-  int64_t partColumns() const { return form.columns / product->parts; }
+  /// An operand's element as one of the sum.
+  Value widened(Elements &e, Value x, unsigned operand);
+  /// The results at a place in the product's first part. `sumOf` gives the sum of each part.
+  void emitResults(Elements &e, llvm::ArrayRef<Index> place,
+                   llvm::function_ref<Value(int64_t part)> sumOf);
+  /// Multiplications of all parts.
+  Dim work() const;
 
   KernelBuilder &kernel;
   mlir::Block *group;
-  llvm::SmallVector<Value> results;
-  std::optional<mechanism::Product> product;
-  std::optional<ProductOperands> operands;
-  std::optional<Team> team;
-  Type sum;
-  const bool isShort;  // factors are rounded to bf16
-  Value shortLeft;     // the left operand, where its pieces can be fetched
-  int64_t packed = -1; // the right one then, a constant of the kernel
-  TileForm form = {};  // of no columns: none serves
-  std::unique_ptr<ProductTile> tile;
-  Value memory; // of the block: pieces, then the sums
-  Value places; // the indices of the tile's rows, where they are several
+  const llvm::SmallVector<Value> results;
+  const mechanism::Product product;
+  const ProductOperands operands;
+  const Type sum;
+  const Type factors; // that those of the product are rounded to; null: as they are
 };
+
+/// Products of any size by blocks that have a tile each. Null where none has as many columns as the
+/// product has parts.
+std::unique_ptr<ThreadProduct> makeTiledProduct(KernelBuilder &kernel, mlir::Block *group,
+                                                llvm::ArrayRef<Value> results,
+                                                const mechanism::Product &product, Type factors);
+/// Products of few rows by teams that have a column each. Null where there are more, or where the
+/// steps of a column are no neighbours.
+std::unique_ptr<ThreadProduct> makeColumnProduct(KernelBuilder &kernel, mlir::Block *group,
+                                                 llvm::ArrayRef<Value> results,
+                                                 const mechanism::Product &product, Type factors);
 
 } // namespace heddle::lower
 

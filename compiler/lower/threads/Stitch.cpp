@@ -12,9 +12,9 @@ namespace heddle::lower {
 
 LogicalResult emitBlockStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Value between = mechanism::betweenOf(mechanism::opsOf(*group));
-  BlockProduct product(kernel, group, schedule);
+  auto product = between ? ThreadProduct::make(kernel, group, schedule, between) : nullptr;
   RowKernel rows(kernel, group);
-  if (!between || failed(product.prepare(between)) || failed(rows.prepare(between)))
+  if (!product || failed(rows.prepare(between)))
     return failure();
   if (kernel.isTrial)
     return success();
@@ -25,10 +25,10 @@ LogicalResult emitBlockStitch(KernelBuilder &kernel, Block *group, const Schedul
                                                 Dim(graph::bytesOf(element)));
   auto memory = [&] { return isResult ? kernel.pointer(between) : kernel.temporary(copy); };
   if (!isResult)
-    product.store = [&](Elements &e, Value, Value value, ArrayRef<Index> place) {
+    product->store = [&](Elements &e, Value, Value value, ArrayRef<Index> place) {
       e.code().store(element, value, memory(), e.linear(e.sizesOf(between), place).base);
     };
-  product.emit();
+  product->emit();
   rows.emitTogether([&](Elements &e) {
     e.bind(between, [&, between](ArrayRef<Index> place) {
       return e.read(element, memory(), e.sizesOf(between), place);

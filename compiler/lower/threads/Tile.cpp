@@ -6,6 +6,12 @@ using namespace mlir;
 
 namespace heddle::lower {
 
+Value multiplyAdd(Code &code, Value x, Value y, Value sum) {
+  if (isa<FloatType>(sum.getType()))
+    return code.b.create<math::FmaOp>(code.loc, x, y, sum);
+  return code.b.create<arith::AddIOp>(code.loc, sum, code.b.create<arith::MulIOp>(code.loc, x, y));
+}
+
 Slot slotAt(Code &code, Team &team, int64_t lines, int64_t steps, bool isAlongSteps, Value i) {
   int64_t size = isAlongSteps ? steps : lines;
   int64_t parts = std::max<int64_t>(1, size / team.threads), // of a run of neighbours
@@ -72,9 +78,7 @@ Values ThreadTile::multiply(Value left, Value right, int64_t depth, ValueRange s
     for (auto [i, x] : llvm::enumerate(a))
       for (auto [j, y] : llvm::enumerate(b)) {
         Value &to = next[i * sizes.ofColumns + j];
-        to = isa<FloatType>(sum) ? code.b.create<math::FmaOp>(code.loc, x, y, to).getResult()
-                                 : code.b.create<arith::AddIOp>(
-                                       code.loc, to, code.b.create<arith::MulIOp>(code.loc, x, y));
+        to = multiplyAdd(code, x, y, to);
       }
   }
   return next;

@@ -19,6 +19,9 @@ struct TileSizes {
 /// write to a line each do not meet in one bank.
 inline int64_t paddedLine(int64_t elements) { return elements + kNeighbours; }
 
+/// x * y + sum.
+Value multiplyAdd(Code &code, Value x, Value y, Value sum);
+
 /// An element of a piece of an operand that a thread copies: its row or column, and its step of the
 /// reduction.
 struct Slot {

@@ -2,6 +2,7 @@
 // each op of a set.
 
 #include "compiler/mechanism/attention/Attention.h"
+#include "compiler/mechanism/Product.h"
 
 #include "compiler/mechanism/Checks.h"
 
@@ -450,6 +451,15 @@ bool fitsFragments(const AttentionParts &parts) {
   return parts.dividesLast && isFew(graph::dimsOf(scores.getA()).back()) &&
          isFew(graph::dimsOf(values.getResult()).back()) &&
          !graph::elementOf(scores.getResult()).isF64();
+}
+
+Type fragmentsOf(Ops ops, bool isShort) {
+  std::string why;
+  auto parts = readAttention(ops, why);
+  if (!parts || !fitsFragments(*parts))
+    return {};
+  Type factors = factorsInThreads(parts->scores, isShort);
+  return factors == factorsInThreads(parts->values, isShort) ? factors : Type();
 }
 
 const Mechanism kAttention = {.name = "attention",

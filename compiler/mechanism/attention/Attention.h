@@ -41,6 +41,9 @@ bool fitsBlocks(const AttentionParts &parts);
 /// and at most kMostOfFragments, and nothing after the exponentials but the division.
 inline constexpr int64_t kMostOfFragments = 128;
 bool fitsFragments(const AttentionParts &parts);
+/// The type of 16 bits whose fragments serve these ops, an attention (factorsInThreads); null where
+/// numbers do.
+mlir::Type fragmentsOf(Ops ops, bool isShort);
 
 } // namespace heddle::mechanism
 

@@ -48,8 +48,8 @@ LogicalResult flattenedProduct(MatmulOp op, PatternRewriter &rewriter) {
   Location loc = op.getLoc();
   auto type = tensorOf(op.getContext(), dims, elementOf(op.getResult()));
   Value wide = Build(rewriter, loc).reshape(weights, filter);
-  auto product = rewriter.create<MatmulOp>(loc, type, inner.getX(), wide, op.getBlock());
-  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product);
+  Operation *product = rebuild(rewriter, op, {inner.getX(), wide}, type);
+  rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), product->getResult(0));
   return success();
 }
 
