@@ -21,7 +21,8 @@ bool isReadInParts(Ops ops) {
   return product && product->parts > 1;
 }
 
-static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "tiles"};
+static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "tiles"},
+                               kThreadKnobs[] = {"m", "n"};
 const Mechanism kContraction = {.name = "contraction",
                                 .check = fitsContraction,
                                 .knobs = kKnobs,
@@ -30,6 +31,7 @@ const Mechanism kContraction = {.name = "contraction",
                                 .takesMatrices = true,
                                 .takesBlocks = true,
                                 .takesThreads = true,
+                                .threadKnobs = kThreadKnobs,
                                 .takesParts = true,
                                 .isSplittable = false};
 

@@ -50,6 +50,14 @@ const Mechanism *find(StringRef name) {
 
 const Mechanism *of(graph::GroupOp group) { return find(group.getMechanism().value_or("")); }
 
+SmallVector<StringLiteral> Mechanism::allKnobs() const {
+  SmallVector<StringLiteral> names(knobs);
+  for (StringLiteral name : threadKnobs)
+    if (!llvm::is_contained(names, name))
+      names.push_back(name);
+  return names;
+}
+
 const Mechanism *chosenFor(graph::GroupOp group) { return find(group.chosenMechanism()); }
 
 SmallVector<Operation *> opsOf(Block &group) {

@@ -50,8 +50,9 @@ struct Mechanism {
   bool takesMatrices = false;
   /// It can multiply rows that are rounded in blocks (graph.matmul's `block`).
   bool takesBlocks = false;
-  /// It has code for machines of threads, which take no knobs.
+  /// It has code for devices of threads, with knobs of its own.
   bool takesThreads = false;
+  llvm::ArrayRef<llvm::StringLiteral> threadKnobs = {};
   /// A task takes as many rows as the knob `rows` says.
   bool takesRows = false;
   /// A part of the ops of its groups is a kernel of it as well, if it has all that are not
@@ -63,6 +64,8 @@ struct Mechanism {
   llvm::StringLiteral library = "";
 
   Verdict fits(Ops ops) const;
+  /// Knobs of either form.
+  llvm::SmallVector<llvm::StringLiteral> allKnobs() const;
 };
 
 /// The rows, each defined in the file of its mechanism.

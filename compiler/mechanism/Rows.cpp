@@ -24,7 +24,7 @@ static Fit fitsRows(const Mechanism &, Ops ops, std::string &why) {
   return readRows(ops, resultsOf(ops), why) ? Fit::Full : Fit::Partial;
 }
 
-static constexpr StringLiteral kKnobs[] = {"rows"};
+static constexpr StringLiteral kKnobs[] = {"rows"}, kThreadKnobs[] = {"threads"};
 const Mechanism kRows = {.name = "rows",
                          .check = fitsRows,
                          .knobs = kKnobs,
@@ -32,6 +32,7 @@ const Mechanism kRows = {.name = "rows",
                          .storesElements = true,
                          .takesBlocks = true,
                          .takesThreads = true,
+                         .threadKnobs = kThreadKnobs,
                          .takesRows = true,
                          .takesParts = true,
                          .isSplittable = false};

@@ -62,8 +62,9 @@ private:
                  ? success()
                  : LogicalResult(refuse("SK2") << "'" << name << "' of a kernel is text, but is "
                                                << field.getValue());
-    if (!isKernel() && !llvm::is_contained(mechanism->knobs, name)) {
-      std::string known = mechanism->knobs.empty() ? "none" : llvm::join(mechanism->knobs, ", ");
+    auto knobs = mechanism->allKnobs();
+    if (!isKernel() && !llvm::is_contained(knobs, name)) {
+      std::string known = knobs.empty() ? "none" : llvm::join(knobs, ", ");
       return refuse("SK2") << "mechanism '" << mechanism->name << "' has no knob '" << name
                            << "'; its knobs: " << known;
     }

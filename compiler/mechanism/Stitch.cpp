@@ -75,7 +75,8 @@ static Fit fitsStitch(const Mechanism &, Ops ops, std::string &why) {
   return Fit::Full;
 }
 
-static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"};
+static constexpr StringLiteral kKnobs[] = {"m", "n", "panels", "rows"},
+                               kThreadKnobs[] = {"m", "n", "threads"};
 const Mechanism kStitch = {.name = "stitch",
                            .check = fitsStitch,
                            .knobs = kKnobs,
@@ -83,6 +84,7 @@ const Mechanism kStitch = {.name = "stitch",
                            .takesMatrices = true,
                            .takesBlocks = true,
                            .takesThreads = true,
+                           .threadKnobs = kThreadKnobs,
                            .takesRows = true};
 
 } // namespace heddle::mechanism

@@ -26,8 +26,12 @@ llvm::Expected<warehouse::Warehouse> loadCards(const Compiled &compiled) {
     return cards.takeError();
   if (compiled.isStrict)
     cards->requireStrict();
+  for (const program::Machine &device : compiled.machine.others)
+    cards->admit(device.device);
   for (const warehouse::Card &card : cards->cards())
-    if (std::string why = whyMissing(card, *compiled.target); !why.empty())
+    if (card.isOfThreads())
+      continue; // for a device
+    else if (std::string why = whyMissing(card, *compiled.target); !why.empty())
       cards->withdraw(card.name, why);
   return cards;
 }

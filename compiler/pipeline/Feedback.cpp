@@ -25,8 +25,9 @@ llvm::Expected<bool> findRefused(Compiled &compiled, bool isAdvised,
     if (isAgain ||
         llvm::count_if(ops, [](Operation &op) { return !isa<graph::ConstantOp>(op); }) < 2)
       return; // there is nothing to split
-    if (why.empty())
-      return;
+    const plan::GroupPlan *wish = given.find(group.getName());
+    if (why.empty() || (wish && !wish->card.empty()))
+      return; // settleGroups refuses what a plan asks for by name
     auto steps = partition::stepsOf(group);
     auto isNewlyRefused = [&](StringRef step) {
       return groups.refused.insert({partition::baseName(group.getName()), step.str()}).second;

@@ -83,6 +83,11 @@ llvm::Expected<Choice> PlanChooser::choose(graph::GroupOp group, ArrayRef<wareho
     if (offer.card == choice.card && !offer.isOffered())
       return refuse("card '" + wish->card + "' is not for it: " + offer.refusal +
                     "; cards for this group: " + allowed);
+  const std::string &device = machine.on(choice.device).device;
+  if (choice.card->isOfThreads() ? choice.card->target != device
+                                 : machine.on(choice.device).mostThreads > 1)
+    return refuse("card '" + wish->card + "' is for target '" + choice.card->target +
+                  "', but 'device' is " + Twine(choice.device) + ", which is '" + device + "'");
   if (!wish->cardHash.empty() && wish->cardHash != choice.card->hash)
     return refuse("card '" + wish->card + "' has changed since the plan was made: its hash is " +
                   choice.card->hash + ", the plan has " + wish->cardHash +

@@ -61,14 +61,30 @@ static bool isForDevice(graph::GroupOp group) {
          elementsOf(group) >= estimate::thresholdAt(group, estimate::kDeviceElements);
 }
 
+/// The first card that is offered for this device.
+static const warehouse::Card *cardOf(ArrayRef<warehouse::Offer> offers,
+                                     const program::Machine &device) {
+  auto found = llvm::find_if(offers, [&](const warehouse::Offer &offer) {
+    return offer.isOffered() && offer.card->target == device.device;
+  });
+  return found == offers.end() ? nullptr : found->card;
+}
+
 llvm::Expected<Choice> DeviceChooser::choose(graph::GroupOp group,
                                              ArrayRef<warehouse::Offer> offers,
                                              const program::Machine &machine) {
   auto preferred = llvm::find_if(machine.others, [](auto &device) { return device.isPreferred; });
-  if (preferred == machine.others.end() || !isForDevice(group))
-    return choices.choose(group, offers, machine);
+  if (preferred == machine.others.end() || !isForDevice(group)) {
+    std::vector<warehouse::Offer> ofHost(offers.begin(), offers.end());
+    llvm::erase_if(ofHost, [](const warehouse::Offer &offer) { return offer.card->isOfThreads(); });
+    return choices.choose(group, ofHost, machine);
+  }
   Choice choice;
   choice.device = 1 + (preferred - machine.others.begin());
+  choice.card = cardOf(offers, *preferred);
+  if (choice.card)
+    for (const warehouse::Knob &knob : choice.card->knobs)
+      choice.knobs[knob.name] = knob.initial;
   if (mayBeShort && llvm::any_of(mechanism::opsOf(group.getBody().front()), graph::isContraction))
     choosePrecision(choice, group, machine);
   return choice;

@@ -23,6 +23,9 @@ struct Knob {
 
 using KnobValues = std::map<std::string, int64_t>;
 
+/// The target of cards that are for the machine itself.
+constexpr llvm::StringLiteral kHostCards = "cpu";
+
 struct Card {
   std::string path, name; // the name is the file's, without folder and suffix
   std::string target;     // the folder below schedules/ of such cards
@@ -45,6 +48,8 @@ struct Card {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp example; // the module's, or null
 
+  /// Whether it is for a device, whose tasks are carried out by threads.
+  bool isOfThreads() const { return target != kHostCards; }
   const Knob *knob(llvm::StringRef name) const;
   /// "" if these are knobs of the card, with values of their domains, else why not.
   std::string knobRefusal(const KnobValues &values) const;

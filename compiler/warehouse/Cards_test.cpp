@@ -79,12 +79,44 @@ protected:
   SmallString<128> folder;
 };
 
+TEST_F(Cards, haveTheKnobsOfTheirTarget) {
+  std::string cuda = replaced(kCard, "\"cpu\"", "\"cuda\"");
+  auto problem = [&](StringRef text, StringRef with) {
+    auto card = warehouse::parseCard(context, replaced(text, "contract %group m", with), "x.mlir");
+    return card ? "" : llvm::toString(card.takeError());
+  };
+  EXPECT_EQ(problem(cuda, "contract %group n"), "");
+  EXPECT_EQ(problem(cuda, "rows %group threads"), "");
+  EXPECT_EQ(problem(cuda, "rows %group rows"),
+            "x.mlir:7:5: error: knob 'rows' of 'rows' is not for target 'cuda'; its knobs there: "
+            "threads");
+  EXPECT_EQ(problem(kCard, "rows %group threads"),
+            "x.mlir:7:5: error: knob 'threads' of 'rows' is not for target 'cpu'; its knobs there: "
+            "rows");
+  EXPECT_EQ(problem(cuda, "attention_gradient %group m"),
+            "x.mlir:7:5: error: mechanism 'attention_gradient' has no code for target 'cuda'");
+}
+
+TEST_F(Cards, ofADeviceAreOfferedWhereThereIsOne) {
+  auto loaded = llvm::cantFail(Warehouse::load(context));
+  auto answer = [&] {
+    for (const warehouse::Offer &offer : loaded.offer(group()))
+      if (offer.card->name == "cuda_product")
+        return offer.refusal;
+    return std::string("there is no such card");
+  };
+  EXPECT_EQ(answer(), "its target is 'cuda', and there is no such device");
+  loaded.admit("cuda");
+  EXPECT_EQ(answer(), "");
+}
+
 TEST_F(Cards, saysWhatIsWrongAndWhere) {
   EXPECT_EQ(problemOf("A card", "A good card"), "");
   EXPECT_EQ(
       problemOf("heddle.default = 8", "heddle.default = 7"),
       "x.mlir:5:7: error: the default of knob 'm' is 7, but 'heddle.knob' allows only [4, 8]");
-  EXPECT_EQ(problemOf("\"cpu\"", "\"cpo\""), "x.mlir:2:1: error: unknown target 'cpo'; known: cpu");
+  EXPECT_EQ(problemOf("\"cpu\"", "\"cpo\""),
+            "x.mlir:2:1: error: unknown target 'cpo'; known: cpu, cuda");
   EXPECT_EQ(problemOf("priority", "priorty").substr(0, 82),
             "x.mlir:2:1: error: heddle.card has no field 'priorty'; did you mean 'priority'? fi");
   EXPECT_EQ(problemOf("{k = 64}", "{n = 64}"),

@@ -283,13 +283,32 @@ private:
       if (named && card.mechanism)
         complain(op.getLoc(), "mechanism '" + named->name + "' follows '" + card.mechanism->name +
                                   "', but a card calls one; make a second card of it");
-      else if (named)
+      else if (named) {
         card.mechanism = named;
+        checkTarget(&op);
+      }
     }
     if (!card.mechanism && problems.empty())
       complain(sequence.getLoc(),
                "@schedule calls no mechanism such as 'transform.heddle.rows %group "
                ": !transform.any_op'; see docs/spec/cards.md");
+  }
+
+  /// Its mechanism has code for devices, and takes these knobs there, if the card is for one.
+  void checkTarget(Operation *op) {
+    const mechanism::Mechanism &mechanism = *card.mechanism;
+    if (card.isOfThreads() && !mechanism.takesThreads)
+      return complain(op->getLoc(), "mechanism '" + mechanism.name + "' has no code for target '" +
+                                        card.target + "'");
+    auto known = card.isOfThreads() ? mechanism.threadKnobs : mechanism.knobs;
+    auto names = op->getAttrOfType<ArrayAttr>("names");
+    if (mechanism.type != mechanism::CardType::Schedule || !names)
+      return;
+    for (auto name : names.getAsRange<StringAttr>())
+      if (!llvm::is_contained(known, name.getValue()))
+        complain(op->getLoc(), "knob '" + name.getValue() + "' of '" + mechanism.name +
+                                   "' is not for target '" + card.target + "'; its knobs there: " +
+                                   (known.empty() ? "none" : llvm::join(known, ", ")));
   }
 
   /// The name that the argument has in the text: `%m` -> m.

@@ -34,7 +34,7 @@ class Heddle_Mechanism<string mnemonic, string row>
       ::mlir::transform::modifiesPayload(effects);
     }
     ::llvm::LogicalResult $cppClass::verify() {
-      return verifyKnobs<::llvm::StringLiteral>(*this, getMechanism()->knobs, getKnobs(), getNames());
+      return verifyKnobs<::llvm::StringLiteral>(*this, getMechanism()->allKnobs(), getKnobs(), getNames());
     }
   }];
 }

@@ -111,7 +111,8 @@ std::pair<Fit, const mechanism::Mechanism *> Warehouse::fit(ArrayRef<Operation *
                                                             bool several) const {
   std::pair<Fit, const mechanism::Mechanism *> best(Fit::No, nullptr);
   for (const Card &card : all) {
-    bool isAsked = !withdrawn.count(card.name) && (!several || card.mechanism->storesSeveral);
+    bool isAsked = !withdrawn.count(card.name) && !card.isOfThreads() &&
+                   (!several || card.mechanism->storesSeveral);
     Fit found = isAsked ? card.fit(ops) : Fit::No;
     if (found > best.first)
       best = {found, card.mechanism};
@@ -121,7 +122,8 @@ std::pair<Fit, const mechanism::Mechanism *> Warehouse::fit(ArrayRef<Operation *
 
 bool Warehouse::takes(ArrayRef<Operation *> ops, const mechanism::Mechanism &mechanism) const {
   return llvm::any_of(all, [&](const Card &card) {
-    return card.mechanism == &mechanism && !withdrawn.count(card.name) && card.refusal(ops).empty();
+    return card.mechanism == &mechanism && !withdrawn.count(card.name) && !card.isOfThreads() &&
+           card.refusal(ops).empty();
   });
 }
 
@@ -133,6 +135,8 @@ std::vector<Offer> Warehouse::offer(graph::GroupOp group) const {
     // The card's own refusal is the better reason.
     if (refusal.empty() && gone != withdrawn.end())
       refusal = gone->second;
+    if (refusal.empty() && card.isOfThreads() && !devices.count(card.target))
+      refusal = "its target is '" + card.target + "', and there is no such device";
     offers.push_back({&card, std::move(refusal)});
   }
   return offers;

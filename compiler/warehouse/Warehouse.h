@@ -9,6 +9,8 @@
 
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <set>
+
 namespace heddle::warehouse {
 
 /// A card for a group, or why it is not for it.
@@ -35,14 +37,16 @@ public:
   /// Withdraws the card of this name from all groups, for this reason: it is for another target,
   /// say, or a library that it needs is not there.
   void withdraw(llvm::StringRef name, std::string why) { withdrawn[name.str()] = std::move(why); }
+  /// Offers the cards of this device, too.
+  void admit(llvm::StringRef device) { devices.insert(device.str()); }
   /// Withdraws the cards of `math = "fast"`.
   void requireStrict();
   /// The best that any card with a nest makes of these ops, operands first, and the mechanism of
-  /// the first card that makes it so. `several`: of those alone whose mechanism stores several
-  /// results.
+  /// the first card that makes it so, of those for the machine itself. `several`: of those alone
+  /// whose mechanism stores several results.
   std::pair<Fit, const mechanism::Mechanism *> fit(llvm::ArrayRef<mlir::Operation *> ops,
                                                    bool several = false) const;
-  /// Whether a card of this mechanism is for these ops, operands first.
+  /// Whether such a card of this mechanism is for these ops, operands first.
   bool takes(llvm::ArrayRef<mlir::Operation *> ops, const mechanism::Mechanism &mechanism) const;
   /// Every card, in their order, with the reason of those that are refused.
   std::vector<Offer> offer(graph::GroupOp group) const;
@@ -50,6 +54,7 @@ public:
 private:
   std::vector<Card> all;
   std::map<std::string, std::string> withdrawn; // reasons, by name
+  std::set<std::string> devices;
 };
 
 constexpr int64_t kMaxCardBytes = 1 << 20; // limit of a card, and of a kernel's source

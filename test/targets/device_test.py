@@ -1,6 +1,7 @@
 """The target 'cuda' with a device: models on the emulated CUDA driver, which checks each access of
 a kernel, beside what the CPU computes."""
 
+import json
 from pathlib import Path
 
 import ml_dtypes
@@ -16,6 +17,7 @@ pytestmark = [
     pytest.mark.usefixtures("compiler"),
     pytest.mark.skipif(not DRIVER.exists(), reason="`ninja heddle-emulated-cuda` makes the driver")]
 MODELS = Path(__file__).parents[3] / "shared" / "models"
+CARDS = Path(__file__).parents[2] / "examples" / "cards"
 random = np.random.default_rng(7)
 SIZES = (70, 1, 0, 300, 64, 70)
 SHORT = ALL_GROUPS | {"thresholds": ALL_GROUPS["thresholds"] | {"bf16_saving": 0}}
@@ -199,6 +201,69 @@ def test_convolutions_of_bf16(tmp_path):
     assert found.report["instructions"]["mma"] > 0, found.report
     np.testing.assert_allclose(found.results[0][0], wanted, rtol=5e-2,
                                atol=1e-2 * np.abs(wanted).max())
+
+
+def planned(source, path, target="cuda", change=lambda group: None, **options):
+    """The plan of all groups on the device, with a change of each."""
+    heddle.compile(source, target=target, output=path, load=False, plan=ALL_GROUPS, **options)
+    plan = json.loads(path.read_text())
+    for group in plan["groups"]:
+        change(group)
+    return plan
+
+
+@pytest.mark.parametrize("m, n", [(16, 64), (64, 16), (32, 32), (64, 64), (128, 128), (64, 0)])
+def test_a_plan_says_what_tile_a_product_has(tmp_path, m, n):
+    source = mlp(tmp_path / "m.onnx")
+
+    def change(group):
+        if group.get("card") == "cuda_product":
+            group["knobs"] = {"m": m, "n": n}
+
+    plan = planned(source, tmp_path / "m.plan", change=change)
+    assert {group["card"] for group in plan["groups"]} == {"cuda_product", "cuda_rows"}
+    runs = [{"x": normal(rows, 256)} for rows in (70, 1)]
+    found = run(source, runs, plan=plan)
+    host = heddle.compile(source)
+    for feeds, results in zip(runs, found.results, strict=True):
+        assert not isinstance(results, str), results
+        for result, wanted in zip(results, host.run(None, feeds), strict=True):
+            np.testing.assert_allclose(result, wanted, 1e-4, 1e-4)
+
+
+def test_a_tile_that_there_is_none_of(tmp_path):
+    source = mlp(tmp_path / "m.onnx")
+    plan = planned(source, tmp_path / "m.plan",
+                   change=lambda group: group.update(knobs={"m": 16, "n": 16})
+                   if group["card"] == "cuda_product" else None)
+    message = "card 'cuda_product' cannot be carried out.*no tile of m = 16 by n = 16"
+    with pytest.raises(heddle.UsageError, match=message):
+        heddle.compile(source, target="cuda", plan=plan, output=tmp_path / "m.so", load=False)
+
+
+def test_a_card_for_a_device_is_one_file(tmp_path):
+    """T5's normalisation by threads whose number the card says."""
+    graph = Graph()
+    x = graph.input("x", ["batch", 64])
+    mean = graph.op("ReduceMean", graph.op("Mul", x, x), axes=[-1])
+    root = graph.op("Sqrt", graph.op("Add", mean, graph.constant(np.float32(1e-6))))
+    graph.output(graph.op("Mul", graph.op("Div", x, root), graph.weight(64)), ["batch", 64])
+    source, folder = saved(graph, tmp_path / "m.onnx"), str(CARDS)
+    plan = planned(source, tmp_path / "m.plan", schedules=folder)
+    assert [(group["card"], group["knobs"]) for group in plan["groups"]] == [
+        ("t5_layer_norm_cuda", {"threads": 128})]
+    options = {"target": "cuda", "output": tmp_path / "m.so", "load": False, "schedules": folder}
+    compiled = heddle.compile(source, plan=plan, **options)
+    kernels = compiled.explanation["groups"][0]["device"]["kernels"]
+    assert [kernel["threads"] for kernel in kernels] == [128]
+    runs = [{"x": normal(rows, 64)} for rows in (5, 300)]
+    found = run(source, runs, plan=plan, schedules=folder)
+    host = heddle.compile(source)
+    for feeds, results in zip(runs, found.results, strict=True):
+        np.testing.assert_allclose(results[0], host.run(None, feeds)[0], 1e-5, 1e-6)
+    plan["groups"][0]["device"] = 0
+    with pytest.raises(heddle.UsageError, match="card 't5_layer_norm_cuda' is for target 'cuda'"):
+        heddle.compile(source, plan=plan, **options)
 
 
 def test_sizes_that_grow_and_shrink(tmp_path):

@@ -69,11 +69,12 @@ void RowKernel::emit(int64_t rowsPerTask) {
 /// The threads compute again what a CPU would keep: that takes less time than memory does.
 void RowKernel::emitTogether(llvm::function_ref<void(Elements &)> prepare) {
   Operation *op = group->getParentOp();
-  int64_t threads = Team::sizeFor(kernel.machine, graph::typicalSize(op, rowCount()),
-                                  graph::typicalSize(op, rowLength()));
+  int64_t size = threads ? std::min(threads, kernel.machine.mostThreads)
+                         : Team::sizeFor(kernel.machine, graph::typicalSize(op, rowCount()),
+                                         graph::typicalSize(op, rowLength()));
   keptValues.clear();
-  kernel.beginPhase(threads);
-  team.emplace(kernel, threads);
+  kernel.beginPhase(size);
+  team.emplace(kernel, size);
   Elements elements(kernel, group);
   if (prepare)
     prepare(elements);
@@ -428,7 +429,7 @@ bool RowKernel::dependsOn(Value value, Value wanted) {
 }
 
 LogicalResult emitRows(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
-  RowKernel rows(kernel, group);
+  RowKernel rows(kernel, group, schedule.knob("threads", 0));
   if (failed(rows.prepare()))
     return failure();
   if (!kernel.isTrial)

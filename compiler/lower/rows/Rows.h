@@ -12,7 +12,9 @@ namespace heddle::lower {
 
 class RowKernel {
 public:
-  RowKernel(KernelBuilder &kernel, mlir::Block *group) : kernel(kernel), group(group) {}
+  /// `threads` of a row, on a device; 0: as many as its length asks for.
+  RowKernel(KernelBuilder &kernel, mlir::Block *group, int64_t threads = 0)
+      : kernel(kernel), group(group), threads(threads) {}
 
   /// Fails if the group has no reductions, or reductions of different dimensions. If `bound`
   /// is set, the caller computes, stores and binds that value. Writes no code.
@@ -75,6 +77,7 @@ private:
 
   KernelBuilder &kernel;
   mlir::Block *group;
+  const int64_t threads;
   llvm::SmallVector<mlir::Operation *> ops, reductions;
   llvm::SmallVector<Value> results;
   llvm::SmallVector<Value> keptValues;

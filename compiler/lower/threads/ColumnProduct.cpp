@@ -17,16 +17,14 @@ constexpr int64_t kMostRows = 4, kTogether = 16;
 
 class ColumnProduct final : public ThreadProduct {
 public:
-  ColumnProduct(KernelBuilder &kernel, Block *group, ArrayRef<Value> results,
-                const mechanism::Product &product, Type factors)
-      : ThreadProduct(kernel, group, results, product, factors),
-        element(factors ? factors : operands.rightType()),
+  explicit ColumnProduct(const Parts &parts)
+      : ThreadProduct(parts), element(factors ? factors : operands.rightType()),
         together(kTogether / graph::bytesOf(element)) {}
 
   bool isServed() const {
     auto rows = operands.rows.constant();
-    return rows && *rows <= kMostRows && isa<graph::MatmulOp>(product.root) &&
-           (isPacked() || operands.isRightAlongDepth);
+    return rows && *rows <= kMostRows && !wishedRows && !wishedColumns &&
+           isa<graph::MatmulOp>(product.root) && (isPacked() || operands.isRightAlongDepth);
   }
   void emit() override;
 
@@ -164,10 +162,8 @@ void ColumnProduct::emit() {
 
 } // namespace
 
-std::unique_ptr<ThreadProduct> makeColumnProduct(KernelBuilder &kernel, Block *group,
-                                                 ArrayRef<Value> results,
-                                                 const mechanism::Product &product, Type factors) {
-  auto made = std::make_unique<ColumnProduct>(kernel, group, results, product, factors);
+std::unique_ptr<ThreadProduct> makeColumnProduct(const ThreadProduct::Parts &parts) {
+  auto made = std::make_unique<ColumnProduct>(parts);
   return made->isServed() ? std::move(made) : nullptr;
 }
 

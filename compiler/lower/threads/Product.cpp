@@ -9,10 +9,11 @@ using namespace mlir;
 
 namespace heddle::lower {
 
-ThreadProduct::ThreadProduct(KernelBuilder &kernel, Block *group, ArrayRef<Value> results,
-                             const mechanism::Product &product, Type factors)
-    : kernel(kernel), group(group), results(results), product(product), operands(kernel, product),
-      sum(accumulatorType(graph::storageOf(product.root->getResult(0)))), factors(factors) {}
+ThreadProduct::ThreadProduct(const Parts &parts)
+    : kernel(parts.kernel), group(parts.group), results(parts.results), product(parts.product),
+      operands(kernel, product), sum(accumulatorType(graph::storageOf(product.root->getResult(0)))),
+      factors(parts.factors), wishedRows(parts.schedule.knob("m", 0)),
+      wishedColumns(parts.schedule.knob("n", 0)) {}
 
 std::unique_ptr<ThreadProduct> ThreadProduct::make(KernelBuilder &kernel, Block *group,
                                                    const Schedule &schedule,
@@ -25,12 +26,14 @@ std::unique_ptr<ThreadProduct> ThreadProduct::make(KernelBuilder &kernel, Block 
     (void)kernel.refuse("its product rounds rows in blocks");
     return nullptr;
   }
-  Type factors = mechanism::factorsInThreads(product->root, schedule.isShort);
+  Parts parts{kernel,  group,    schedule,
+              results, *product, mechanism::factorsInThreads(product->root, schedule.isShort)};
   for (auto form : {makeColumnProduct, makeTiledProduct})
-    if (auto made = form(kernel, group, results, *product, factors))
+    if (auto made = form(parts))
       return made;
-  (void)kernel.refuse("its product is read in " + Twine(product->parts) +
-                      " parts, more than a tile has columns");
+  (void)kernel.refuse("it has " + Twine(product->parts) + " parts, and there is no tile of m = " +
+                      Twine(schedule.knob("m", 0)) + " by n = " + Twine(schedule.knob("n", 0)) +
+                      " (0: of any size) with as many columns");
   return nullptr;
 }
 

@@ -20,9 +20,18 @@ public:
   virtual void emit() = 0;
   std::function<void(Elements &, Value result, Value value, llvm::ArrayRef<Index> place)> store;
 
+  /// The product and how it is to be carried out, for a form of it.
+  struct Parts {
+    KernelBuilder &kernel;
+    mlir::Block *group;
+    const Schedule &schedule;
+    llvm::ArrayRef<Value> results;
+    const mechanism::Product &product;
+    Type factors;
+  };
+
 protected:
-  ThreadProduct(KernelBuilder &kernel, mlir::Block *group, llvm::ArrayRef<Value> results,
-                const mechanism::Product &product, Type factors);
+  explicit ThreadProduct(const Parts &parts);
 
   /// The value, or zero where there is none.
   Value guardedBy(Elements &e, Value isThere, llvm::function_ref<Value()> value);
@@ -41,18 +50,15 @@ protected:
   const ProductOperands operands;
   const Type sum;
   const Type factors; // that those of the product are rounded to; null: as they are
+  const int64_t wishedRows, wishedColumns; // of a tile; 0: as the sizes ask for
 };
 
 /// Products of any size by blocks that have a tile each. Null where none has as many columns as the
-/// product has parts.
-std::unique_ptr<ThreadProduct> makeTiledProduct(KernelBuilder &kernel, mlir::Block *group,
-                                                llvm::ArrayRef<Value> results,
-                                                const mechanism::Product &product, Type factors);
-/// Products of few rows by teams that have a column each. Null where there are more, or where the
-/// steps of a column are no neighbours.
-std::unique_ptr<ThreadProduct> makeColumnProduct(KernelBuilder &kernel, mlir::Block *group,
-                                                 llvm::ArrayRef<Value> results,
-                                                 const mechanism::Product &product, Type factors);
+/// product has parts, or the wished sizes.
+std::unique_ptr<ThreadProduct> makeTiledProduct(const ThreadProduct::Parts &parts);
+/// Products of few rows by teams that have a column each. Null where there are more, where the
+/// steps of a column are no neighbours, or where a tile is wished for.
+std::unique_ptr<ThreadProduct> makeColumnProduct(const ThreadProduct::Parts &parts);
 
 } // namespace heddle::lower
 

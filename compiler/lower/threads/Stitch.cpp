@@ -13,7 +13,7 @@ namespace heddle::lower {
 LogicalResult emitBlockStitch(KernelBuilder &kernel, Block *group, const Schedule &schedule) {
   Value between = mechanism::betweenOf(mechanism::opsOf(*group));
   auto product = between ? ThreadProduct::make(kernel, group, schedule, between) : nullptr;
-  RowKernel rows(kernel, group);
+  RowKernel rows(kernel, group, schedule.knob("threads", 0));
   if (!product || failed(rows.prepare(between)))
     return failure();
   if (kernel.isTrial)

@@ -20,8 +20,7 @@ constexpr int64_t kFetched = 8, kStages = 4;
 
 class TiledProduct final : public ThreadProduct {
 public:
-  TiledProduct(KernelBuilder &kernel, Block *group, ArrayRef<Value> results,
-               const mechanism::Product &product, Type factors);
+  explicit TiledProduct(const Parts &parts);
   bool isServed() const { return form.columns != 0; }
   void emit() override;
 
@@ -61,9 +60,7 @@ private:
   Value places; // the indices of the tile's rows, where they are several
 };
 
-TiledProduct::TiledProduct(KernelBuilder &kernel, Block *group, ArrayRef<Value> results,
-                           const mechanism::Product &product, Type factors)
-    : ThreadProduct(kernel, group, results, product, factors) {
+TiledProduct::TiledProduct(const Parts &parts) : ThreadProduct(parts) {
   if (factors)
     shortLeft = operands.shortLeft(group, kFetched, factors);
   chooseTile();
@@ -78,7 +75,9 @@ void TiledProduct::chooseTile() {
   double processors = std::max<int64_t>(1, kernel.machine.workers / kThreadsOfProcessor);
   double least = std::numeric_limits<double>::infinity();
   for (const TileForm &candidate : factors ? fragmentTiles(canFetch()) : numberTiles()) {
-    if (candidate.columns < product.parts)
+    bool isWished = (!wishedRows || candidate.rows == wishedRows) &&
+                    (!wishedColumns || candidate.columns == wishedColumns);
+    if (candidate.columns < product.parts || !isWished)
       continue;
     double tiles = double(typical(operands.matrices)) *
                    llvm::divideCeil(typical(operands.rows), candidate.rows) *
@@ -380,10 +379,8 @@ void TiledProduct::emit() {
 
 } // namespace
 
-std::unique_ptr<ThreadProduct> makeTiledProduct(KernelBuilder &kernel, Block *group,
-                                                ArrayRef<Value> results,
-                                                const mechanism::Product &product, Type factors) {
-  auto made = std::make_unique<TiledProduct>(kernel, group, results, product, factors);
+std::unique_ptr<ThreadProduct> makeTiledProduct(const ThreadProduct::Parts &parts) {
+  auto made = std::make_unique<TiledProduct>(parts);
   return made->isServed() ? std::move(made) : nullptr;
 }
 
