@@ -171,6 +171,36 @@ def test_models_of_16_bits(tmp_path, dtype, rows):
                                atol=2 * unit * np.abs(wanted).max())
 
 
+@pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float16)],
+                         ids=["f32", "f16"])
+@pytest.mark.parametrize("queries, keys", [(1, 1000), (3, 700), (16, 333), (1, "k")])
+def test_few_queries_share_out_the_keys(tmp_path, queries, keys, dtype):
+    """Blocks find what parts of the keys come to, of which some have none that is seen."""
+    graph = Graph()
+    q, k, v, mask = (graph.input(name, sizes, dtype) for name, sizes in (
+        ("q", [1, 2, queries, 64]), ("k", [1, 2, 64, keys]), ("v", [1, 2, keys, 40]),
+        ("mask", [queries, keys])))
+    scores = graph.op("Mul", graph.op("MatMul", q, k), graph.constant(np.array(0.125, dtype)))
+    weights = graph.op("Softmax", graph.op("Add", scores, mask), axis=-1)
+    graph.output(graph.op("MatMul", weights, v), [1, 2, queries, 40], dtype)
+    runs = []
+    for count in ([keys] if keys != "k" else [1000, 1, 130, 0]):
+        hidden = np.arange(count) < (count * 2) // 3
+        hidden = np.broadcast_to(hidden, (queries, count)).copy()
+        runs.append({"q": normal(1, 2, queries, 64), "k": normal(1, 2, 64, count),
+                     "v": normal(1, 2, count, 40),
+                     "mask": np.where(hidden, np.float32(-np.inf), np.float32(0))})
+    runs = [{name: each.astype(dtype) for name, each in feeds.items()} for feeds in runs]
+    source, close = saved(graph, tmp_path / "m.onnx"), 1e-5 if dtype == np.float32 else 2e-3
+    assert_same(source, runs, close, close)
+    compiled = heddle.compile(source, target="cuda", output=tmp_path / "m.so", load=False,
+                              plan=ALL_GROUPS)
+    [group] = [each for each in compiled.explanation["groups"]
+               if each["mechanism"] == "attention"]
+    is_of_fragments = queries > 4 and dtype == np.float16
+    assert len(group["device"]["kernels"]) == (1 if is_of_fragments else 2), group
+
+
 def test_attention_of_f16(tmp_path):
     graph = Graph()
     half = np.dtype(np.float16)

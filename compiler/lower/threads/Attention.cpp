@@ -37,13 +37,14 @@ void BlocksOfAttention::emitBlocks(int64_t threads, llvm::function_ref<void()> p
   prepare();
   kernel.forEachTask([&](Value task) {
     Elements::Scope scope(e);
-    Value blocks = kernel.dim(queries.ceilDiv(Dim(rows)));
-    batch = code.div(task, blocks);
-    firstRow = code.mul(code.rem(task, blocks), code.number(rows));
+    Value ofBatch = kernel.dim(queries.ceilDiv(Dim(rows))), ofRow = code.number(keyParts);
+    keyPart = code.rem(task, ofRow);
+    Value rest = code.div(task, ofRow);
+    batch = code.div(rest, ofBatch);
+    firstRow = code.mul(code.rem(rest, ofBatch), code.number(rows));
     body(e);
   });
-  kernel.endPhase(batches * queries.ceilDiv(Dim(rows)),
-                  batches * queries * keys * (depth + columns));
+  kernel.endPhase(blocks(), batches * queries * keys * (depth + columns));
 }
 
 Value BlocksOfAttention::guardedBy(Elements &e, Value isThere, double otherwise,
@@ -105,14 +106,23 @@ Value BlocksOfAttention::baseOf(Value largest) {
 void BlocksOfAttention::storeResults(Elements &e, Value sums, Value factors,
                                      int64_t columnsOfLine) {
   Code &code = kernel.code();
+  storeResults(e, [&](Value row, Value column) {
+    Value at = code.add(code.mul(row, code.number(paddedLine(columnsOfLine))), column);
+    Value sum = code.load(number, factors, row);
+    return std::pair(code.load(number, sums, at), sum);
+  });
+  team->barrier(); // the next task writes there
+}
+
+void BlocksOfAttention::storeResults(Elements &e, SumsAt sumsAt) {
+  Code &code = kernel.code();
   Value made = parts.values.getResult();
   int64_t width = *columns.constant();
   team->fold(e, code.number(0), code.number(rows * width), {}, [&](Value i, ValueRange) {
     Value row = code.div(i, code.number(width)), column = code.rem(i, code.number(width));
     code.when(code.less(code.add(firstRow, row), kernel.dim(queries)), [&] {
       Elements::Scope scope(e);
-      Value at = code.add(code.mul(row, code.number(paddedLine(columnsOfLine))), column);
-      Value sum = code.load(number, factors, row), value = code.load(number, sums, at);
+      auto [value, sum] = sumsAt(row, column);
       if (parts.dividesLast)
         value = code.b.create<arith::DivFOp>(code.loc, value, sum);
       else
@@ -126,7 +136,6 @@ void BlocksOfAttention::storeResults(Elements &e, Value sums, Value factors,
     });
     return Values();
   });
-  team->barrier(); // the next task writes there
 }
 
 } // namespace heddle::lower

@@ -18,9 +18,14 @@ protected:
   /// The phase of these blocks; `prepare` says where shared memory is.
   void emitBlocks(int64_t threads, llvm::function_ref<void()> prepare,
                   llvm::function_ref<void(Elements &)> body);
-  /// Stores sums of the second product, which are in padded lines of memory, and divides them by
-  /// those in `factors`.
+  /// Stores the results of the block's rows. `sumsAt` gives a sum of the second product, and the
+  /// sum of the row's exponentials that divides it.
+  using SumsAt = llvm::function_ref<std::pair<Value, Value>(Value row, Value column)>;
+  void storeResults(Elements &e, SumsAt sumsAt);
+  /// Stores results whose sums are in padded lines of memory, those of exponentials in `factors`.
   void storeResults(Elements &e, Value sums, Value factors, int64_t columnsOfLine);
+  /// Blocks of all rows, with each part of the keys.
+  Dim blocks() const { return batches * queries.ceilDiv(Dim(rows)) * Dim(keyParts); }
 
   Value guardedBy(Elements &e, Value isThere, double otherwise, llvm::function_ref<Value()> value);
   void bindNumber(Elements &e, Value tensor, Value value);
@@ -45,9 +50,10 @@ protected:
   mechanism::AttentionParts parts;
   Type number;
   Dim batches, queries, keys, depth, columns;
-  int64_t rows = 64; // of a block
+  int64_t rows = 64;    // of a block
+  int64_t keyParts = 1; // that blocks share the keys of a row out in
   std::optional<Team> team;
-  Value batch, firstRow; // of the task
+  Value batch, firstRow, keyPart; // of the task
 };
 
 } // namespace heddle::lower

@@ -5,7 +5,11 @@
 // memory, where each row becomes exponentials below its largest score so far; the sums of the
 // second product are scaled down whenever that grows. Where more than a division follows the
 // exponentials, their sums are found first, and the keys are taken twice.
+//
+// Few queries, as in generation, have too few blocks for a device: then each has a part of the
+// keys, and a second phase joins what they found (Flash-Decoding, Dao et al., 2023).
 
+#include "compiler/graph/Typical.h"
 #include "compiler/lower/attention/Operands.h"
 #include "compiler/lower/elements/Definitions.h"
 #include "compiler/lower/threads/Attention.h"
@@ -39,6 +43,10 @@ private:
   Values addWeights(Elements &e, Value firstKey, const Rows &rows);
   Values addValues(Elements &e, Value firstKey, ValueRange sums);
   void emitResults(Elements &e, const Rows &rows);
+  void keepPart(Elements &e, const Rows &rows);
+  void joinParts();
+  /// Numbers of a block of phase one: its rows' sums, then their largest scores, then theirs.
+  int64_t sizeOfPart() const { return rows * (*columns.constant() + 2); }
 
   void copyPiece(int64_t lines, bool isAlongSteps, Value first,
                  llvm::function_ref<Value(const Slot &)> valueOf);
@@ -56,7 +64,17 @@ private:
   TileSizes ofScores, ofValues;
   std::optional<ThreadTile> scores, values;
   Value pieces, weights, factors; // shared memory
+  int64_t found = -1;             // a temporary: what blocks found of their parts of the keys
 };
+
+/// Parts of the keys that fill the processors with blocks, of two tiles or more each.
+static int64_t partsOfKeys(const program::Machine &machine, int64_t blocks, int64_t keys,
+                           int64_t tile) {
+  constexpr int64_t kMost = 16, kThreadsOfProcessor = 2048;
+  int64_t processors = std::max<int64_t>(1, machine.workers / kThreadsOfProcessor);
+  int64_t wanted = llvm::divideCeil(processors, std::max<int64_t>(1, blocks));
+  return std::clamp<int64_t>(std::min(wanted, keys / (2 * tile)), 1, kMost);
+}
 
 LogicalResult NumberAttention::prepare() {
   if (failed(read()))
@@ -65,6 +83,14 @@ LogicalResult NumberAttention::prepare() {
   if (known && *known <= 16) {
     rows = 16;
     steps = 16; // each of a quarter of the threads copies four times as much
+    if (parts.dividesLast) {
+      constexpr int64_t kMany = 1024; // keys that a cache grows to
+      int64_t count = graph::typicalSize(parts.scores, keys);
+      if (!keys.constant())
+        count = std::max(count, kMany);
+      keyParts =
+          partsOfKeys(kernel.machine, graph::typicalSize(parts.scores, batches), count, kKeys);
+    }
   }
   int64_t tiles = llvm::PowerOf2Ceil(llvm::divideCeil(*columns.constant(), kKeys));
   int64_t ofColumns = std::max<int64_t>(1, tiles) * kNeighbours;
@@ -224,11 +250,12 @@ NumberAttention::overTiles(Elements &e, const Rows &start,
   auto unpacked = [](ValueRange all) {
     return Rows{all[0], all[1], Values(all.begin() + 2, all.end())};
   };
-  return unpacked(code.fold(code.number(0), kernel.dim(keys), kKeys, packed(start),
-                            [&](Value firstKey, ValueRange in) {
-                              Elements::Scope scope(e);
-                              return packed(body(firstKey, unpacked(in)));
-                            }));
+  Value size = kernel.dim(keys.ceilDiv(Dim(kKeys * keyParts)) * Dim(kKeys));
+  Value first = code.mul(keyPart, size), end = code.min(code.add(first, size), kernel.dim(keys));
+  return unpacked(code.fold(first, end, kKeys, packed(start), [&](Value firstKey, ValueRange in) {
+    Elements::Scope scope(e);
+    return packed(body(firstKey, unpacked(in)));
+  }));
 }
 
 void NumberAttention::emitTask(Elements &e) {
@@ -264,8 +291,70 @@ void NumberAttention::emitTask(Elements &e) {
   emitResults(e, rows);
 }
 
+/// Writes what a block has found to memory of the device.
+void NumberAttention::keepPart(Elements &e, const Rows &found) {
+  Code &code = kernel.code();
+  int64_t width = *columns.constant();
+  Value block = code.add(code.mul(code.add(code.mul(batch, kernel.dim(queries.ceilDiv(Dim(rows)))),
+                                           code.div(firstRow, code.number(rows))),
+                                  code.number(keyParts)),
+                         keyPart);
+  Value memory =
+      code.at(kernel.temporary(this->found), number, code.mul(block, code.number(sizeOfPart())));
+  code.when(code.less(ownPart(), code.number(1)), [&] {
+    code.store(number, found.largest, memory, code.add(code.number(rows * width), ownRow()));
+    code.store(number, found.sum, memory, code.add(code.number(rows * (width + 1)), ownRow()));
+  });
+  values->put(pieces, 0, found.values);
+  team->barrier();
+  team->fold(e, code.number(0), code.number(rows * width), {}, [&](Value i, ValueRange) {
+    Value row = code.div(i, code.number(width)), column = code.rem(i, code.number(width));
+    Value at = code.add(code.mul(row, code.number(paddedLine(ofValues.columns))), column);
+    code.store(number, code.load(number, pieces, at), memory, i);
+    return Values();
+  });
+  team->barrier(); // the next task writes there
+}
+
+/// The phase that adds up what blocks have found of their parts of the keys.
+void NumberAttention::joinParts() {
+  int64_t parts = std::exchange(keyParts, 1), width = *columns.constant();
+  emitBlocks(
+      kernel.machine.threadsInStep * 2, [] {},
+      [&](Elements &e) {
+        Code &code = kernel.code();
+        Value block = code.add(code.mul(batch, kernel.dim(queries.ceilDiv(Dim(rows)))),
+                               code.div(firstRow, code.number(rows)));
+        Value memory = code.at(kernel.temporary(found), number,
+                               code.mul(block, code.number(parts * sizeOfPart())));
+        auto read = [&](int64_t part, Value at) {
+          return code.load(number, memory, code.add(code.number(part * sizeOfPart()), at));
+        };
+        storeResults(e, [&](Value row, Value column) {
+          Value place = code.add(code.mul(row, code.number(width)), column);
+          Value ofLargest = code.add(code.number(rows * width), row),
+                ofSum = code.add(code.number(rows * (width + 1)), row);
+          Value largest = numberOf(kLowest), sum = numberOf(0), value = numberOf(0);
+          for (int64_t part = 0; part < parts; ++part)
+            largest = lower::combine(code, this->parts.max, largest, read(part, ofLargest));
+          Value base = baseOf(largest);
+          for (int64_t part = 0; part < parts; ++part) {
+            Value below = code.b.create<arith::SubFOp>(code.loc, read(part, ofLargest), base);
+            Value factor = code.b.create<math::ExpOp>(code.loc, below);
+            sum = code.b.create<math::FmaOp>(code.loc, read(part, ofSum), factor, sum);
+            value = code.b.create<math::FmaOp>(code.loc, read(part, place), factor, value);
+          }
+          Value hasKeys = code.less(code.number(0), kernel.dim(keys));
+          sum = code.b.create<arith::SelectOp>(code.loc, hasKeys, sum, numberOf(1));
+          return std::pair(value, sum);
+        });
+      });
+}
+
 void NumberAttention::emitResults(Elements &e, const Rows &rows) {
   Code &code = kernel.code();
+  if (keyParts > 1)
+    return keepPart(e, rows);
   // Without a key the result is 0; where all scores are -inf, it is NaN.
   Value hasKeys = code.less(code.number(0), kernel.dim(keys));
   Value sum = code.b.create<arith::SelectOp>(code.loc, hasKeys, rows.sum, numberOf(1));
@@ -287,7 +376,11 @@ void NumberAttention::emit() {
     weights = team->shared(number, paddedLine(rows) * kKeys);
     factors = team->shared(number, rows);
   };
+  if (keyParts > 1)
+    found = kernel.addTemporary(blocks() * Dim(sizeOfPart() * graph::bytesOf(number)));
   emitBlocks(ofScores.parts(), prepare, [&](Elements &e) { emitTask(e); });
+  if (keyParts > 1)
+    joinParts();
 }
 
 } // namespace

@@ -458,6 +458,12 @@ Type fragmentsOf(Ops ops, bool isShort) {
   auto parts = readAttention(ops, why);
   if (!parts || !fitsFragments(*parts))
     return {};
+  // Few queries leave most of a fragment idle, and take the time of reading keys and values.
+  constexpr int64_t kFew = 4;
+  DimVector dims = graph::dimsOf(parts->scores.getResult());
+  auto queries = dims[dims.size() - 2].constant();
+  if (!isShort && queries && *queries <= kFew)
+    return {};
   Type factors = factorsInThreads(parts->scores, isShort);
   return factors == factorsInThreads(parts->values, isShort) ? factors : Type();
 }
