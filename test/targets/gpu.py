@@ -3,6 +3,7 @@ opens one driver, and reads its settings once."""
 
 import concurrent.futures
 import ctypes
+import gc
 import json
 import multiprocessing
 import os
@@ -59,3 +60,27 @@ def run(source, runs, target="cuda", driver=DRIVER, settings="", **options):
         options.setdefault("opt_level", int(level))
     options.setdefault("verify_stages", True)
     return in_process(_run, source, runs, target, options, driver=driver, settings=settings)
+
+
+def errors(folder, artefacts, feeds):
+    """Errors of a run of each, "" where nothing is wrong."""
+    said = []
+    for content in artefacts:
+        path = folder / f"{len(said)}.so"  # of its own: what is mapped must not change
+        path.write_bytes(content)
+        try:
+            heddle.load(path).run(None, feeds)
+            said.append("")
+        except heddle.Error as error:
+            said.append(str(error))
+        gc.collect()  # the context, which is lost, ends with the artefact
+    return said
+
+
+def loaded(texts):
+    """Answers of the driver to each text as a module."""
+    driver, context, module = ctypes.CDLL(str(DRIVER)), ctypes.c_void_p(), ctypes.c_void_p()
+    assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    return [driver.cuModuleLoadDataEx(ctypes.byref(module), text + b"\0", 0, None, None)
+            for text in texts]
