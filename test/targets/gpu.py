@@ -7,8 +7,14 @@ import gc
 import json
 import multiprocessing
 import os
+import re
+import shutil
+import site
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+
+import pytest
 
 import heddle
 
@@ -84,3 +90,23 @@ def loaded(texts):
     assert driver.cuCtxPushCurrent_v2(context) == 0
     return [driver.cuModuleLoadDataEx(ctypes.byref(module), text + b"\0", 0, None, None)
             for text in texts]
+
+
+def assembler():
+    """The path of ptxas, on PATH or of PyPI's nvidia-cuda-nvcc, or None."""
+    wheels = (path for folder in site.getsitepackages()
+              for path in Path(folder).glob("nvidia/*/bin/ptxas"))
+    return shutil.which("ptxas") or next(wheels, None)
+
+
+def assembled(path, chip):
+    """{kernel: (registers, bytes that it spills)} of a text; skips the test without ptxas."""
+    program = assembler()
+    if not program:
+        pytest.skip("there is no ptxas (PyPI's nvidia-cuda-nvcc has one)")
+    done = subprocess.run([program, f"-arch={chip}", "-v", path, "-o", path.with_suffix(".cubin")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes "
+                       r"spill loads.*?Used (\d+) registers", done.stderr, re.S)
+    return {name: (int(used), int(stored) + int(read)) for name, stored, read, used in found}
