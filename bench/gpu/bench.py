@@ -18,6 +18,7 @@ import datetime
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -47,6 +48,7 @@ DRIVER = tool.ROOT / "build" / "release" / "lib" / "libheddle-emulated-cuda.so"
 PAGE = tool.ROOT / "docs" / "generated" / "gpu.md"
 PACKED_LIMIT = 60 * 2**20
 SECONDS, LEAST_SECONDS = 540, 5
+SAID = 4000  # last characters of what a section printed
 
 
 def card():
@@ -62,7 +64,7 @@ def card():
 
 
 def write_models(folder, is_tiny):
-    """The models without weights."""
+    """The models without weights; those of an earlier time go, with all that was made of them."""
     from bench.gpu import cases
     from bench.networks import seeded
     shutil.rmtree(folder / "models", ignore_errors=True)
@@ -74,8 +76,10 @@ def write_models(folder, is_tiny):
 
 def prepare(folder, is_tiny):
     """All that a machine without a network needs beside the sources."""
-    shutil.rmtree(folder, ignore_errors=True)
     write_models(folder, is_tiny)
+    shutil.rmtree(folder / "site", ignore_errors=True)
+    for old in folder.glob("heddle-*.whl"):
+        old.unlink()
     subprocess.run([tool.ROOT / "dev", "wheel"], check=True)
     wheel, = (tool.ROOT / "build" / "wheel").glob("heddle-*.whl")
     shutil.copy(wheel, folder)
@@ -113,8 +117,9 @@ class Contest:
         self.settings = {"tiny": given.tiny, "emulated": given.emulated, "chip": given.chip or chip,
                          "rounds": given.rounds, "turn": given.turn}
         self.found = {"machine": f"{name}; {report.machine()}", "settings": self.settings,
-                      "seconds": {}, "rows": {}}
-        tool.RESULTS.mkdir(parents=True, exist_ok=True)
+                      "seconds": {}, "rows": {}, "said": {}}
+        for place in (tool.RESULTS, self.folder / "rows"):
+            place.mkdir(parents=True, exist_ok=True)
         self.environment = os.environ | {
             "PYTHONPATH": os.pathsep.join([str(site), str(tool.ROOT)]),
             "HEDDLE_CACHE": "", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
@@ -123,7 +128,7 @@ class Contest:
 
     def run(self, section):
         """Rows of a section, in a process that is ended when its time is over."""
-        begin, place = time.monotonic(), tool.RESULTS / f"gpu-{section}.jsonl"
+        begin, place = time.monotonic(), self.folder / "rows" / f"{section}.jsonl"
         left = self.given.seconds - (begin - self.begin)
         limit = min(LIMITS[section] * self.given.seconds / SECONDS, left)
         place.unlink(missing_ok=True)
@@ -133,7 +138,10 @@ class Contest:
         elif limit < LEAST_SECONDS:
             told = {"error": "no time was left"}
         else:
-            told = self.ended(section, command, place.with_suffix(".log"), limit)
+            log = place.with_suffix(".log")
+            told = self.ended(section, command, log, limit)
+            said = log.read_text(encoding="utf-8", errors="replace")
+            self.found["said"][section] = said[-SAID:]
         last = [{"case": section, **told}] if told else []
         self.found["rows"][section] = read_rows(place) + last
         self.found["seconds"][section] = round(time.monotonic() - begin, 1)
@@ -247,6 +255,7 @@ def main():
         prepare(given.prepare.resolve(), given.tiny)
         return
     contest = Contest(given)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # and the section ends, too
     for section in LIMITS if given.all else given.sections:
         contest.run(section)
         print(f"{section}: {len(contest.found['rows'][section])} rows", file=sys.stderr, flush=True)

@@ -15,13 +15,14 @@ class Failed(Exception):
 
 
 def missing(engine, device):
-    """A reason why the engine cannot run on "cuda" or "cpu", or ""."""
+    """A reason why the engine cannot run on "cuda" or "cpu", or ""; torch's f32 is f32 then."""
     package = "jax" if engine == "jax" else "torch"
     if importlib.util.find_spec(package) is None:
         return f"there is no {package}"
-    if device == "cuda" and package == "torch":
+    if package == "torch":
         import torch
-        return "" if torch.cuda.is_available() else "torch sees no GPU"
+        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+        return "" if device == "cpu" or torch.cuda.is_available() else "torch sees no GPU"
     if device == "cuda":
         import jax
         if all(each.platform == "cpu" for each in jax.devices()):
@@ -87,7 +88,6 @@ class Torch:
     def __init__(self, engine, name, folder, math, device, changed):
         import torch
         self.device, self.dtype = device, torch.bfloat16 if math == "bf16" else torch.float32
-        torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         module = seeded_module(name, folder, changed).to(device, self.dtype)
         self.module = torch.compile(module, mode="max-autotune") if engine == "inductor" else module
 
@@ -137,7 +137,7 @@ def torch_steps(case, math, device, steps):
     """A run of `steps` steps of a chain in torch, as a graph of CUDA where there is one."""
     import torch
     dtype = torch.bfloat16 if math == "bf16" else torch.float32
-    kind, torch.backends.cuda.matmul.allow_tf32 = case.name.split()[0], False
+    kind = case.name.split()[0]
 
     def made(*sizes, scale=1.0):
         return torch.randn(*sizes, device=device).mul(scale).to(dtype)
