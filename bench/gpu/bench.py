@@ -14,7 +14,6 @@ found is written as it comes, and a section that fails or is stopped keeps its r
 """
 
 import argparse
-import datetime
 import json
 import os
 import shutil

@@ -89,7 +89,8 @@ class Torch:
         import torch
         self.device, self.dtype = device, torch.bfloat16 if math == "bf16" else torch.float32
         module = seeded_module(name, folder, changed).to(device, self.dtype)
-        self.module = torch.compile(module, mode="max-autotune") if engine == "inductor" else module
+        self.module = module if engine == "eager" else torch.compile(
+            module, mode="max-autotune", dynamic=False)
 
     def call(self, feeds):
         import torch
