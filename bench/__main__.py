@@ -168,6 +168,12 @@ BENCHMARKS = {
     "attention": Benchmark(
         "kernels.attention", "how fast is attention beside ONNX Runtime's?",
         "--only 1x128xF --rounds 1 --turn 1"),
+    "gpu": Benchmark(
+        "gpu.bench",
+        "on an NVIDIA GPU: are numbers right, and how fast are models and kernels beside PyTorch, "
+        "TorchInductor, JAX, cuBLAS and SDPA?",
+        "--emulated --tiny --rounds 1 --turn 1 --seconds 3000 --sections numbers models kernels "
+        "sanitizer ragged training --artefacts build/bench/quick/gpu", PEERS),
     "ragged": Benchmark(
         "ragged.bench",
         "what does a batch of texts gain that is not padded, beside micro-batches, ONNX "

@@ -17,11 +17,9 @@ that passes before its first kernel begins: the call from Python, and lengths re
 summed up in tables.
 """
 
-import json
 import statistics
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -29,23 +27,12 @@ from bench.kernels import report, turns
 from bench.models.catalogue import Missing
 from bench.ragged import engines
 from bench.ragged.encoders import NETWORKS
+from bench.ragged.lengths import drawn, quantiles
 
 PARTS = (2, 4, 8, 16)
 REST = 0.02  # seconds before a turn: threads of the engine before may spin
 GOAL_BOUND, GOAL_MICRO, GOAL_PEER, GOAL_MEMORY = 0.92, 1.10, 1.37, 1.7
 GOAL_PRELUDE = {"RACE": 0.01, "CoLA": 0.03}
-
-
-def quantiles():
-    """{data set: lengths of its texts at 0/64, 1/64 ... 64/64}."""
-    return json.loads((Path(__file__).parent / "lengths.json").read_text(encoding="utf-8"))
-
-
-def drawn(name, batch):
-    """Lengths of a batch, the same at every call."""
-    known = quantiles()[name]
-    places = np.random.default_rng(11).uniform(0, len(known) - 1, batch)
-    return np.interp(places, range(len(known)), known).round().astype(int).clip(1)
 
 
 def cut(feeds, rows, lengths):

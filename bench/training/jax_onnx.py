@@ -71,7 +71,7 @@ def softmax(a, x):
 
 @op("Shape")
 def shape(a, x):
-    return np.array(x.shape, np.int64)
+    return np.array(x.shape[a.get("start", 0):a.get("end")], np.int64)
 
 
 @op("Cast")
@@ -108,6 +108,11 @@ def squeeze(a, x, axes=None):
 @op("Concat")
 def concat(a, *values):
     return library(*values).concatenate(values, a["axis"])
+
+
+@op("Split")
+def split(a, x):
+    return tuple(library(x).split(x, a["outputs"], a.get("axis", 0)))
 
 
 @op("Slice")
@@ -169,8 +174,9 @@ def layer_norm(a, x, scale, bias=None):
 @op("BatchNormalization")
 def batch_norm(a, x, scale, bias, mean, variance):
     axes, along = (0, *range(2, x.ndim)), (1, -1, *[1] * (x.ndim - 2))
-    mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
-    y = (x - mean) * lax.rsqrt(variance + a.get("epsilon", 1e-5))
+    if a.get("training_mode"):
+        mean, variance = x.mean(axes), x.var(axes)
+    y = (x - mean.reshape(along)) * lax.rsqrt(variance.reshape(along) + a.get("epsilon", 1e-5))
     return y * scale.reshape(along) + bias.reshape(along)
 
 
@@ -228,8 +234,9 @@ def lstm(a, x, w, r, b, lengths=None, h=None, c=None):
 
 def attributes_of(node):
     values = {each.name: onnx.helper.get_attribute_value(each) for each in node.attribute}
-    return {name: numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
-            for name, value in values.items()}
+    return {"outputs": len(node.output)} | {
+        name: numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+        for name, value in values.items()}
 
 
 def function_of(model):

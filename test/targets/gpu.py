@@ -3,11 +3,18 @@ opens one driver, and reads its settings once."""
 
 import concurrent.futures
 import ctypes
+import gc
 import json
 import multiprocessing
 import os
+import re
+import shutil
+import site
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
+
+import pytest
 
 import heddle
 
@@ -59,3 +66,47 @@ def run(source, runs, target="cuda", driver=DRIVER, settings="", **options):
         options.setdefault("opt_level", int(level))
     options.setdefault("verify_stages", True)
     return in_process(_run, source, runs, target, options, driver=driver, settings=settings)
+
+
+def errors(folder, artefacts, feeds):
+    """Errors of a run of each, "" where nothing is wrong."""
+    said = []
+    for content in artefacts:
+        path = folder / f"{len(said)}.so"  # of its own: what is mapped must not change
+        path.write_bytes(content)
+        try:
+            heddle.load(path).run(None, feeds)
+            said.append("")
+        except heddle.Error as error:
+            said.append(str(error))
+        gc.collect()  # the context, which is lost, ends with the artefact
+    return said
+
+
+def loaded(texts):
+    """Answers of the driver to each text as a module."""
+    driver, context, module = ctypes.CDLL(str(DRIVER)), ctypes.c_void_p(), ctypes.c_void_p()
+    assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    return [driver.cuModuleLoadDataEx(ctypes.byref(module), text + b"\0", 0, None, None)
+            for text in texts]
+
+
+def assembler():
+    """The path of ptxas, on PATH or of PyPI's nvidia-cuda-nvcc, or None."""
+    wheels = (path for folder in site.getsitepackages()
+              for path in Path(folder).glob("nvidia/*/bin/ptxas"))
+    return shutil.which("ptxas") or next(wheels, None)
+
+
+def assembled(path, chip):
+    """{kernel: (registers, bytes that it spills)} of a text; skips the test without ptxas."""
+    program = assembler()
+    if not program:
+        pytest.skip("there is no ptxas (PyPI's nvidia-cuda-nvcc has one)")
+    done = subprocess.run([program, f"-arch={chip}", "-v", path, "-o", path.with_suffix(".cubin")],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = re.findall(r"Compiling entry function '(\w+)'.*?(\d+) bytes spill stores, (\d+) bytes "
+                       r"spill loads.*?Used (\d+) registers", done.stderr, re.S)
+    return {name: (int(used), int(stored) + int(read)) for name, stored, read, used in found}
