@@ -286,9 +286,13 @@ static Json deviceJson(graph::GroupOp group, const Compiled &compiled) {
     return nullptr;
   const program::Machine &machine = compiled.machine.on(group.deviceNumber());
   Json json = {{"name", machine.device}, {"kernels", Json::array()}};
+  std::vector<std::string> functions;
+  for (auto [name, own] : llvm::zip(compiled.program.kernels, compiled.program.functions))
+    if (name == group.getName())
+      functions = own;
   for (const program::Device &device : compiled.program.devices)
     for (const program::DeviceKernel &kernel : device.kernels)
-      if (kernel.group == group.getName())
+      if (llvm::is_contained(functions, kernel.name))
         json["kernels"].push_back({{"name", kernel.name},
                                    {"threads", std::max<int64_t>(1, kernel.threads)},
                                    {"shared_bytes", kernel.sharedBytes}});

@@ -89,6 +89,14 @@ def test_tensor_cores_have_what_they_multiply(tmp_path, chip, kind, math):
         assert max(found)[0] <= 252 and not any(spilled for _, spilled in found), found
 
 
+def test_large_blocks_say_how_many_threads_they_have(tmp_path):
+    """Else a thread could have more registers than a processor has for all of them."""
+    graph = Graph()
+    graph.output(graph.op("Softmax", graph.input("x", [3, 9000]), axis=-1), [3, 9000])
+    onnx.save(graph.model(), tmp_path / "m.onnx")
+    assert ".maxntid 1024" in ptx_of(tmp_path / "m.onnx", tmp_path).read_text()
+
+
 def test_what_is_gathered_is_checked_where_it_is_read(tmp_path):
     """No kernel before, of one thread that looks at one index after the other."""
     graph = Graph()

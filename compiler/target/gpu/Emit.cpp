@@ -107,9 +107,23 @@ public:
     b.CreateBr(loop);
     b.SetInsertPoint(end);
     b.CreateRetVoid();
+    if (kernel.threads > kThreadsOfAnyRegisters)
+      limitThreads(entry, kernel.threads);
   }
 
 private:
+  /// Threads of a block that may have as many registers each as there can be.
+  static constexpr int64_t kThreadsOfAnyRegisters = 256;
+  /// Says how many threads a block has, so that the assembler gives each no more registers than
+  /// there are. Smaller blocks do without: it would spill some, so that more blocks fit.
+  void limitThreads(llvm::Function *entry, int64_t threads) {
+    llvm::LLVMContext &context = module.getContext();
+    llvm::Metadata *parts[] = {llvm::ValueAsMetadata::get(entry),
+                               llvm::MDString::get(context, "maxntidx"),
+                               llvm::ConstantAsMetadata::get(b.getInt32(threads))};
+    module.getOrInsertNamedMetadata("nvvm.annotations")
+        ->addOperand(llvm::MDNode::get(context, parts));
+  }
   llvm::BasicBlock *block(const char *name, llvm::Function *function) {
     return llvm::BasicBlock::Create(module.getContext(), name, function);
   }
