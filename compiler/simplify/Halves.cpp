@@ -40,9 +40,15 @@ bool isStored(Operation *op) {
          isStored(op->getOperand(0).getDefiningOp());
 }
 
+/// Rows of a table of weights, which as f32 would take twice the memory.
+bool readsTable(Operation *op) {
+  auto gather = dyn_cast<GatherOp>(op);
+  return gather && gather.getX().getDefiningOp<ConstantOp>();
+}
+
 /// Ops whose types something else holds on to, and those that say themselves what is rounded.
 bool keepsTypes(Operation *op) {
-  return isStored(op) || !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 ||
+  return isStored(op) || readsTable(op) || !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 ||
          bindsSizes(op) || (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
          op->hasTrait<OpTrait::IsTerminator>() || isa<ConstantOp, CastOp, BitcastOp>(op);
 }

@@ -17,6 +17,18 @@ func.func @chain(%x: tensor<?x8xf16, #graph.dims<"n", 8>>) -> tensor<?x4xf16, #g
   return %1 : tensor<?x4xf16, #graph.dims<"n", 4>>
 }
 
+// A table stays narrow, what is read of it does not.
+// CHECK-LABEL: @table
+// CHECK: %[[ROWS:.*]] = graph.gather %{{.*}}, %arg0 {{.*}} -> tensor<3x4xf16>
+// CHECK: %[[WIDE:.*]] = graph.cast %[[ROWS]] : (tensor<3x4xf16>) -> tensor<3x4xf32>
+// CHECK: graph.exp %[[WIDE]]
+func.func @table(%i: tensor<3xi64>) -> tensor<3x4xf16> {
+  %w = graph.constant dense<0.5> : tensor<8x4xf16>
+  %0 = graph.gather %w, %i {axis = 0 : i64} : (tensor<8x4xf16>, tensor<3xi64>) -> tensor<3x4xf16>
+  %1 = graph.exp %0 : tensor<3x4xf16>
+  return %1 : tensor<3x4xf16>
+}
+
 // What the model rounds is rounded; what it widens was never narrow.
 // CHECK-LABEL: @casts
 // CHECK-NEXT: %[[N:.*]] = graph.cast %arg0 : (tensor<4xf32>) -> tensor<4xbf16>

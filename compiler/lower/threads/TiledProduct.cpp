@@ -39,8 +39,11 @@ private:
   Values load(Elements &e, const Task &task, Value step);
   void keep(const Task &task, Values values, Value stage);
   void emitTile(Elements &e, const Task &task);
-  bool canFetch() const { return shortLeft && operands.hasConstantRight(factors); }
+  bool isPacked() const { return factors && operands.hasConstantRight(factors); }
+  bool canFetch() const { return shortLeft && isPacked(); }
   void packRight();
+  /// The address of a slot of the packed right operand, in the piece of a step.
+  Value packedAt(const Task &task, const Slot &slot, Value step);
   void fetch(Elements &e, const Task &task, Value step, Value piece);
   Values emitFetched(Elements &e, const Task &task);
   Values emitStaged(Elements &e, const Task &task);
@@ -53,7 +56,7 @@ private:
 
   std::optional<Team> team;
   Value shortLeft;     // the left operand, where its pieces can be fetched
-  int64_t packed = -1; // the right one then, a constant of the kernel
+  int64_t packed = -1; // the right operand, a constant of the kernel
   TileForm form = {};  // of no columns: none serves
   std::unique_ptr<ProductTile> tile;
   Value memory; // of the block: pieces, then the sums
@@ -101,7 +104,8 @@ TiledProduct::Task TiledProduct::taskOf(Elements &e, Value number) {
   task.firstColumn = code.mul(code.rem(rest, columnTiles), code.number(partColumns()));
   task.matrix = code.div(rest, columnTiles);
   task.left = slotsOf(code, *team, form.rows, form.depth, operands.isLeftAlongDepth);
-  task.right = slotsOf(code, *team, form.columns, form.depth, operands.isRightAlongDepth);
+  task.right =
+      slotsOf(code, *team, form.columns, form.depth, isPacked() || operands.isRightAlongDepth);
   return task;
 }
 
@@ -154,6 +158,11 @@ Values TiledProduct::load(Elements &e, const Task &task, Value step) {
   // Batches and groups are those of all rows.
   Indices place = operands.placeOf(e, task.matrix, operands.rowOf(e, task.firstRow));
   for (const Slot &slot : task.right) {
+    if (isPacked()) {
+      Value value = code.load(factors, packedAt(task, slot, step), code.number(0));
+      values.push_back(widen(e, value, sum));
+      continue;
+    }
     Value k = code.add(first, slot.step), width = code.number(partColumns());
     Value column = code.add(task.firstColumn, code.rem(slot.line, width));
     Value isThere =
@@ -196,6 +205,18 @@ void TiledProduct::packRight() {
   packed = kernel.addData(operands.constantRight(columnOf, form.depth, tile->element()));
 }
 
+Value TiledProduct::packedAt(const Task &task, const Slot &slot, Value step) {
+  Code &code = kernel.code();
+  Value tiles = kernel.dim(operands.columns.ceilDiv(Dim(partColumns()))),
+        tile = code.add(code.mul(task.matrix, tiles),
+                        code.div(task.firstColumn, code.number(partColumns())));
+  Value line =
+      kernel.dim(operands.taps * operands.length.ceilDiv(Dim(form.depth)) * Dim(form.depth));
+  Value column = code.add(code.mul(tile, code.number(form.columns)), slot.line),
+        at = code.add(code.mul(step, code.number(form.depth)), slot.step);
+  return code.at(kernel.data(packed), factors, code.add(code.mul(column, line), at));
+}
+
 /// Begins to copy the piece of a step.
 void TiledProduct::fetch(Elements &e, const Task &task, Value step, Value piece) {
   Code &code = kernel.code();
@@ -232,16 +253,8 @@ void TiledProduct::fetch(Elements &e, const Task &task, Value step, Value piece)
       source = code.b.create<arith::SelectOp>(code.loc, isThere, source, kernel.pointer(shortLeft));
     copy(tile->leftPlace(slot), source, isThere);
   });
-  Value tiles = kernel.dim(operands.columns.ceilDiv(Dim(partColumns()))),
-        number = code.add(code.mul(task.matrix, tiles),
-                          code.div(task.firstColumn, code.number(partColumns())));
-  Value line =
-      kernel.dim(operands.taps * operands.length.ceilDiv(Dim(form.depth)) * Dim(form.depth));
   forEach(form.columns, [&](const Slot &slot) {
-    Value column = code.add(code.mul(number, code.number(form.columns)), slot.line);
-    Value at = code.add(code.mul(step, code.number(form.depth)), slot.step);
-    Value source = code.at(kernel.data(packed), element, code.add(code.mul(column, line), at));
-    copy(tile->rightPlace(slot), source, Value());
+    copy(tile->rightPlace(slot), packedAt(task, slot, step), Value());
   });
 }
 
@@ -310,7 +323,7 @@ Values TiledProduct::emitStaged(Elements &e, const Task &task) {
 void TiledProduct::emitTile(Elements &e, const Task &task) {
   if (places)
     keepRows(e, task);
-  emitPasses(e, task, packed < 0 ? emitStaged(e, task) : emitFetched(e, task));
+  emitPasses(e, task, canFetch() ? emitFetched(e, task) : emitStaged(e, task));
 }
 
 /// The results of the tile, some of its rows at a time: their sums go to where the operands were.
@@ -360,9 +373,9 @@ void TiledProduct::emit() {
   Elements e(kernel, group);
   tile = factors ? makeFragmentTile(kernel, *team, factors, form)
                  : makeNumberTile(kernel, *team, sum, form);
-  if (canFetch())
+  if (isPacked())
     packRight();
-  int64_t stages = packed < 0 ? 2 : kStages;
+  int64_t stages = canFetch() ? kStages : 2;
   int64_t pieces = stages * tile->pieceSize() * graph::bytesOf(tile->element()),
           sums = paddedLine(form.columns) * (form.rows / tile->passes()) * graph::bytesOf(sum);
   memory = team->shared(IntegerType::get(context, 8), std::max(pieces, sums));
