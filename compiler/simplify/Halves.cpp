@@ -48,8 +48,9 @@ bool readsTable(Operation *op) {
 
 /// Ops whose types something else holds on to, and those that say themselves what is rounded.
 bool keepsTypes(Operation *op) {
-  return isStored(op) || readsTable(op) || !isa<GraphDialect>(op->getDialect()) || op->getNumRegions() > 0 ||
-         bindsSizes(op) || (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
+  return isStored(op) || readsTable(op) || !isa<GraphDialect>(op->getDialect()) ||
+         op->getNumRegions() > 0 || bindsSizes(op) ||
+         (op->hasTrait<Hosted>() && !op->hasTrait<Routine>()) ||
          op->hasTrait<OpTrait::IsTerminator>() || isa<ConstantOp, CastOp, BitcastOp>(op);
 }
 
